@@ -1,0 +1,70 @@
+"""Fixtures and rules of the whole suite.
+
+- `server`: one running server for the session, or rather for each xdist worker; tests share it and leave it running.
+- `redis_url`: its URL, with all data dropped.
+- `own_server`: a fresh server for one test, which may kill, pause and restart it and change its settings.
+
+Every test in `tests/races`, `tests/faults` and `tests/demo` is marked `alone`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.servers import Server, ServerMissing, requested_kind
+
+_ALONE_FOLDERS = {"races", "faults", "demo"}
+_TESTS = Path(__file__).parent
+
+# A real server answers when the machine lets it: no deadline an example. CI keeps hypothesis' own profile for it.
+settings.register_profile(
+    "slotqueue", settings.get_profile("ci" if os.environ.get("CI") else "default"), deadline=None, print_blob=True
+)
+settings.load_profile("slotqueue")
+
+
+def pytest_configure() -> None:
+    try:
+        requested_kind()
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(_TESTS) and item.path.relative_to(_TESTS).parts[0] in _ALONE_FOLDERS:
+            item.add_marker(pytest.mark.alone)
+
+
+def _new_server() -> Server:
+    """Return a server that is not started: in CI a missing one is a failure, elsewhere a reason to skip."""
+    try:
+        return Server()
+    except ServerMissing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    with _new_server() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(server: Server) -> str:
+    server.flush()
+    return server.url
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    with _new_server() as server:
+        yield server
