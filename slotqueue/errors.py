@@ -1,0 +1,76 @@
+"""Every error that slotqueue raises on purpose.
+
+::
+
+    SlotQueueError
+    ├── ConfigurationError          something said in code or on the command line is wrong; also a ValueError
+    │   ├── InvalidSchedule         a cron expression, an interval or a zone
+    │   └── MissingExtra            an optional dependency is not installed; also an ImportError
+    ├── InvalidSlotKey              a text that is no slot key; also a ValueError
+    ├── NotInSlot                   `current_slot()` outside a job; also a LookupError
+    ├── EnqueueFailed               a queue refused a message, or may have
+    └── StoreUnavailable            Redis cannot be reached or refuses to work; asking again may help
+
+A lost race, a stale fence or a duplicate message is no error: those are answers, see `slotqueue.protocols`.
+"""
+
+from __future__ import annotations
+
+
+class SlotQueueError(Exception):
+    """The base of all errors of slotqueue."""
+
+
+class ConfigurationError(SlotQueueError, ValueError):
+    """Something said in code or on the command line cannot work.
+
+    Args:
+        problem: what is wrong and what would be right, one sentence.
+        job: the job it is about, where there is one.
+        argument: the argument it is about, where there is one.
+    """
+
+    def __init__(self, problem: str, *, job: str | None = None, argument: str | None = None) -> None:
+        self.problem = problem
+        self.job = job
+        self.argument = argument
+        about = [f"job {job!r}"] if job is not None else []
+        about += [argument] if argument is not None else []
+        super().__init__(f"{', '.join(about)}: {problem}" if about else problem)
+
+
+class InvalidSchedule(ConfigurationError):
+    """A cron expression, an interval or a time zone that names no fire times."""
+
+
+class MissingExtra(ConfigurationError, ImportError):
+    """An optional dependency is not installed; the message holds the line that installs it."""
+
+
+class InvalidSlotKey(SlotQueueError, ValueError):
+    """A text that is no slot key, or a job name or fire time that cannot become one."""
+
+
+class NotInSlot(SlotQueueError, LookupError):
+    """`current_slot()` was called outside of a job that runs for a slot."""
+
+
+class EnqueueFailed(SlotQueueError):
+    """A queue refused a message, or may have.
+
+    Args:
+        problem: what the queue or the serializer said.
+        is_sent_possible: whether the message may nevertheless have arrived: a lost reply, a time-out.
+    """
+
+    def __init__(self, problem: str, *, is_sent_possible: bool = False) -> None:
+        self.problem = problem
+        self.is_sent_possible = is_sent_possible
+        super().__init__(problem)
+
+
+class StoreUnavailable(SlotQueueError):
+    """Redis cannot be reached, or refuses to work: loading, read-only, out of memory, a right that is missing.
+
+    Nothing is known of the effect of the call that raised it; every verb may be asked again.
+    """
