@@ -3,6 +3,7 @@
 - `server`: one running server for the session, or rather for each xdist worker; tests share it and leave it running.
 - `redis_url`: its URL, with all data dropped.
 - `own_server`: a fresh server for one test, which may kill, pause and restart it and change its settings.
+- `durable_server`: the same with an append-only log, so that its data outlives a kill.
 
 Every test in `tests/races`, `tests/faults` and `tests/demo` is marked `alone`.
 """
@@ -42,10 +43,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.alone)
 
 
-def _new_server() -> Server:
+def _new_server(*, appendonly: bool = False) -> Server:
     """Return a server that is not started: in CI a missing one is a failure, elsewhere a reason to skip."""
     try:
-        return Server()
+        return Server(appendonly=appendonly)
     except ServerMissing as missing:
         if os.environ.get("CI"):
             pytest.fail(str(missing), pytrace=False)
@@ -67,4 +68,10 @@ def redis_url(server: Server) -> str:
 @pytest.fixture
 def own_server() -> Iterator[Server]:
     with _new_server() as server:
+        yield server
+
+
+@pytest.fixture
+def durable_server() -> Iterator[Server]:
+    with _new_server(appendonly=True) as server:
         yield server

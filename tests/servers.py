@@ -308,7 +308,7 @@ class Server:
         folder = self.data_folder
         log = folder / "server.log"
         with log.open("wb") as output:
-            self._process = subprocess.Popen(
+            self._process = process = subprocess.Popen(
                 [
                     str(self._binary),
                     *("--bind", "127.0.0.1", "--port", str(port)),
@@ -322,15 +322,14 @@ class Server:
                 start_new_session=True,  # Ctrl-C is for pytest: the fixtures end the server
             )
         try:
-            self._wait_until_ready(port)
+            self._wait_until_ready(process, port)
         except BaseException:
             self.kill()
             raise
 
-    def _wait_until_ready(self, port: int) -> None:
+    def _wait_until_ready(self, process: subprocess.Popen[bytes], port: int) -> None:
         """Wait for an answer to PING by this very process: the port may be another server's."""
         deadline = time.monotonic() + _READY_WITHIN_S
-        process = self._running()
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 if "already in use" in self._log_tail():

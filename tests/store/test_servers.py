@@ -67,16 +67,11 @@ async def test_data_that_was_saved_for_one_restart_does_not_return_later(own_ser
     assert await _keys(own_server.url) == 0
 
 
-async def test_an_append_only_log_outlives_a_kill() -> None:
-    try:
-        own = Server(appendonly=True)
-    except ServerMissing as missing:
-        pytest.skip(str(missing))
-    with own:
-        await _write(own.url, "k")
-        own.kill()
-        own.start()
-        assert await _keys(own.url) == 1
+async def test_an_append_only_log_outlives_a_kill(durable_server: Server) -> None:
+    await _write(durable_server.url, "k")
+    durable_server.kill()
+    durable_server.start()
+    assert await _keys(durable_server.url) == 1
 
 
 def test_data_that_is_gone_is_not_promised(own_server: Server) -> None:
