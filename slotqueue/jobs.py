@@ -160,7 +160,15 @@ class Job:
 
     def __post_init__(self) -> None:
         terms = terms_of(self.name, self.policy, self.period)
-        said = (str(self.schedule), self.task, self.args, sorted(self.kwargs.items()), self.queue, self.enqueuer, terms.text)
+        said = (
+            str(self.schedule),
+            self.task,
+            self.args,
+            sorted(self.kwargs.items()),
+            self.queue,
+            self.enqueuer,
+            terms.text,
+        )
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "schedule_version", _digest(str(self.schedule)))
         object.__setattr__(self, "version", _digest(repr(said)))
@@ -192,7 +200,9 @@ def terms_of(job: str, policy: Policy, period: timedelta) -> Terms:
 
     lease = duration("lease", timedelta(minutes=1), shortest=timedelta(seconds=1))
     if lease > DAY:
-        raise ConfigurationError(f"a lease of {lease} would hide a crash for that long; use 1 day at most", job=job, argument="lease")
+        raise ConfigurationError(
+            f"a lease of {lease} would hide a crash for that long; use 1 day at most", job=job, argument="lease"
+        )
     retention = duration("retention", max(DAY, period * 10))
     history = duration("history", max(retention, min(period * 200, LONGEST_HISTORY)))
     requeue = policy.requeue_after
@@ -228,9 +238,7 @@ def _check_words(job: str, policy: Policy) -> None:
         if value not in get_args(allowed):
             raise ConfigurationError(f"{value!r} is none of {', '.join(get_args(allowed))}", job=job, argument=name)
     if policy.overlap != "allow":
-        raise ConfigurationError(
-            f'{policy.overlap!r} is not built yet; only "allow" is', job=job, argument="overlap"
-        )
+        raise ConfigurationError(f'{policy.overlap!r} is not built yet; only "allow" is', job=job, argument="overlap")
     if not isinstance(policy.coalesce, bool):
         raise ConfigurationError(f"{policy.coalesce!r} is neither True nor False", job=job, argument="coalesce")
 

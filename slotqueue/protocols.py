@@ -115,6 +115,15 @@ class Refused(NamedTuple):
 Delivery = Accepted | Refused
 
 
+class Waiting(NamedTuple):
+    """An open slot whose message is out: queued or postponed, with the number of its enqueue."""
+
+    key: str
+    state: str
+    n: int
+    task: str
+
+
 class Enqueuer(Protocol):
     """An adapter to one worker system. `kind` stands before a task's name wherever tasks are registered."""
 
@@ -135,7 +144,7 @@ class Enqueuer(Protocol):
         """
         ...
 
-    async def given_up(self, keys: Sequence[str]) -> Mapping[str, str]:
+    async def given_up(self, waiting: Sequence[Waiting]) -> Mapping[str, str]:
         """Look up, in one round trip, which messages the worker system has given up without a word to the guard.
 
         Returns:
@@ -274,15 +283,6 @@ class Takeover(NamedTuple):
     slip: Slip | None = None
 
 
-class Waiting(NamedTuple):
-    """An open slot whose message is out: queued or postponed, with the number of its enqueue."""
-
-    key: str
-    state: str
-    n: int
-    task: str
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """A worker's hold on a slot: proof of a begin, and what every later write about it carries.
@@ -308,9 +308,10 @@ class Run:
 
 
 class Dropped(NamedTuple):
-    """The answer to a begin that may not run: `DONE`, `OVER`, `BUSY`, `SKIPPED`, `EXPIRED` or `LOST`."""
+    """The answer to a begin that may not run: `DONE`, `OVER`, `BUSY`, `SKIPPED`, `EXPIRED`, `LOST` or `BROKEN`."""
 
     why: Word
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,8 +374,12 @@ class Verbs(Protocol):
         """Take over open slots past their deadline; `tasks[i]` is "" where this replica does not know the job."""
         ...
 
-    def waiting(self, offset: int, limit: int) -> Command[list[Waiting]]:
-        """Ask for some open slots whose message is out."""
+    def open_keys(self, offset: int, limit: int) -> Command[list[str]]:
+        """Ask for some open slots, by deadline; fewer than `limit` where the end is reached."""
+        ...
+
+    def waiting(self, keys: Sequence[str]) -> Command[list[Waiting]]:
+        """Ask which of these slots wait for a message that is out."""
         ...
 
     def begin(self, slip: Slip, *, token: str, worker: str, from_fence: str | int) -> Command[Run | Dropped]:

@@ -151,9 +151,7 @@ def parse_key(key: str) -> KeyParts:
             raise ValueError
         fire_time = datetime.fromisoformat(match["time"]).replace(tzinfo=UTC)
     except ValueError:
-        raise InvalidSlotKey(
-            f"{key!r} is no slot key; one looks like 'ran:rollup:2026-10-02T03:00' (UTC)"
-        ) from None
+        raise InvalidSlotKey(f"{key!r} is no slot key; one looks like 'ran:rollup:2026-10-02T03:00' (UTC)") from None
     return KeyParts(match["namespace"], match["job"], fire_time, match["mark"] or "")
 
 
@@ -186,7 +184,13 @@ def check_namespace(namespace: str) -> None:
     Raises:
         ConfigurationError: empty, over 100 characters, with ":" or characters that cannot be printed.
     """
-    if not isinstance(namespace, str) or not namespace or len(namespace) > 100 or ":" in namespace or not namespace.isprintable():
+    if (
+        not isinstance(namespace, str)
+        or not namespace
+        or len(namespace) > 100
+        or ":" in namespace
+        or not namespace.isprintable()
+    ):
         raise ConfigurationError(
             f"{namespace!r} cannot begin a key; use 1 to 100 printable characters without ':', such as 'ran'",
             argument="namespace",

@@ -1,0 +1,195 @@
+"""The verbs as commands: what to send, and how to read the answer. No input or output here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slotqueue.protocols import (
+    Claims,
+    Command,
+    Dropped,
+    Gap,
+    Known,
+    Offer,
+    Overdue,
+    Process,
+    Refused,
+    Registered,
+    Run,
+    Slip,
+    Takeover,
+    Verdict,
+    Waiting,
+    Word,
+)
+from slotqueue.slots import parse_key, to_ms
+from slotqueue.store.keys import Keys
+
+GRACE_MS = 10_000
+"""How long a replica may take from claim to confirm before its slot is taken over."""
+_LONGEST_ERROR = 1024
+_VERDICTS = {word.value: Verdict(word) for word in Word}
+
+
+class Commands:
+    """Implements `slotqueue.protocols.Verbs` for one namespace."""
+
+    def __init__(self, namespace: str) -> None:
+        self.keys = Keys(namespace)
+        self._shared = self.keys.shared
+
+    def register(self, replica: Process, jobs: Sequence[Known], *, epoch: str, is_last: bool) -> Command[Registered]:
+        """See `Verbs.register`."""
+        args: list[str | int] = [epoch, replica.id, replica.about, int(is_last)]
+        for job in jobs:
+            args += (job.job, job.schedule_version, job.since, job.decided)
+
+        def read(reply: Any) -> Registered:
+            now, found, numbers = reply
+            pairs = zip(jobs, numbers[::2], numbers[1::2], strict=True)
+            known = [Known(job.job, job.schedule_version, int(since), int(decided)) for job, since, decided in pairs]
+            return Registered(int(now), found, known)
+
+        return Command(
+            "register", [self.keys.of(word) for word in ("epoch", "jobs", "decided", "replicas")], args, read
+        )
+
+    def enlist(self, worker: Process) -> Command[int]:
+        """See `Verbs.enlist`."""
+        keys = [self.keys.of("workers"), self.keys.of("tasks")]
+        return Command("enlist", keys, [worker.id, worker.about, *worker.tasks], int)
+
+    def leave(self, process_id: str) -> Command[int]:
+        """See `Verbs.leave`."""
+        return Command("leave", [self.keys.of("replicas"), self.keys.of("workers")], [process_id], int)
+
+    def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str) -> Command[Claims]:
+        """See `Verbs.claim`."""
+        keys = [*self._shared]
+        args: list[str | int] = [replica, epoch, GRACE_MS]
+        slot_keys = self.keys.slot
+        for job, slot in ((offer.job, offer.slot) for offer in offers):
+            keys += slot_keys(slot.key, slot.job)
+            args += (slot.job, to_ms(slot.fire_time), to_ms(slot.start), job.task_name, job.version, job.terms.text)
+        return Command("claim", keys, args, _read_claims)
+
+    def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:
+        """See `Verbs.miss`."""
+        keys = [self.keys.of("epoch"), self.keys.of("decided"), *(self.keys.missed(gap.job.name) for gap in gaps)]
+        args: list[str | int] = [replica, epoch]
+        for gap in gaps:
+            args += (gap.job.name, gap.after, gap.until, gap.job.terms.history, gap.why)
+        return Command("miss", keys, args, lambda reply: [int(each) for each in reply])
+
+    def confirm(self, slips: Sequence[Slip]) -> Command[list[Verdict]]:
+        """See `Verbs.confirm`."""
+        return self._batch("confirm", [slip.key for slip in slips], [slip.n for slip in slips])
+
+    def release(self, refusals: Sequence[tuple[Slip, Refused]]) -> Command[list[Verdict]]:
+        """See `Verbs.release`."""
+        args: list[str | int] = []
+        for slip, refused in refusals:
+            args += (slip.n, int(refused.is_sent_possible), refused.problem[:_LONGEST_ERROR])
+        return self._batch("release", [slip.key for slip, _ in refusals], args)
+
+    def overdue(self, limit: int) -> Command[Overdue]:
+        """See `Verbs.overdue`."""
+        return Command("overdue", [self.keys.of("open")], [limit], lambda reply: Overdue(int(reply[0]), list(reply[1])))
+
+    def take_over(
+        self, keys: Sequence[str], tasks: Sequence[str], *, replica: str, contact_ms: int
+    ) -> Command[list[Takeover]]:
+        """See `Verbs.take_over`."""
+
+        def read(reply: Any) -> list[Takeover]:
+            return [_takeover(key, answer) for key, answer in zip(keys, reply, strict=True)]
+
+        return Command("take_over", self._keys_of(keys), [replica, contact_ms, GRACE_MS, *tasks], read)
+
+    def open_keys(self, offset: int, limit: int) -> Command[list[str]]:
+        """See `Verbs.open_keys`."""
+        return Command("open_keys", [self.keys.of("open")], [offset, offset + limit - 1], list)
+
+    def waiting(self, keys: Sequence[str]) -> Command[list[Waiting]]:
+        """See `Verbs.waiting`."""
+
+        def read(reply: Any) -> list[Waiting]:
+            return [Waiting(key, state, int(n), task) for key, state, n, task in reply]
+
+        return Command("waiting", [self.keys.slot_of(key).record for key in keys], list(keys), read)
+
+    def begin(self, slip: Slip, *, token: str, worker: str, from_fence: str | int) -> Command[Run | Dropped]:
+        """See `Verbs.begin`."""
+
+        def read(reply: Any) -> Run | Dropped:
+            if reply[0] != "run":
+                return Dropped(Word(reply[0]), reply[1] if len(reply) > 1 else "")
+            _, fence, attempt, terms = reply
+            granted = Slip(slip.key, slip.n, slip.fire, slip.start, slip.task, slip.version, terms)
+            return Run(granted, int(fence), token, worker, int(attempt))
+
+        args = [token, worker, from_fence, *_said(slip)]
+        return Command("begin", self._keys_of([slip.key]), args, read)
+
+    def heartbeat(self, runs: Sequence[Run]) -> Command[list[Verdict]]:
+        """See `Verbs.heartbeat`."""
+        args: list[str | int] = []
+        for run in runs:
+            args += (run.fence, run.token, run.worker, *_said(run.slip))
+        return self._batch("heartbeat", [run.slip.key for run in runs], args)
+
+    def finish(self, run: Run) -> Command[Verdict]:
+        """See `Verbs.finish`."""
+        return self._one("finish", run.slip.key, [run.fence, run.worker, *_said(run.slip)])
+
+    def postpone(self, run: Run, delay_ms: int, why: str) -> Command[Verdict]:
+        """See `Verbs.postpone`."""
+        return self._one("postpone", run.slip.key, [run.fence, max(0, delay_ms), why])
+
+    def fail(self, run: Run, error: str) -> Command[Verdict]:
+        """See `Verbs.fail`."""
+        return self._one("fail", run.slip.key, [run.fence, run.token, error[:_LONGEST_ERROR]])
+
+    def reject(self, key: str, n: int, why: str) -> Command[Verdict]:
+        """See `Verbs.reject`."""
+        return self._one("reject", key, [n, why[:_LONGEST_ERROR]])
+
+    def _keys_of(self, keys: Sequence[str]) -> list[str]:
+        found = [*self._shared]
+        for key in keys:
+            found += self.keys.slot_of(key)
+        return found
+
+    def _one(self, verb: str, key: str, args: list[str | int]) -> Command[Verdict]:
+        return Command(verb, self._keys_of([key]), args, _verdict)
+
+    def _batch(self, verb: str, keys: Sequence[str], args: list[str | int]) -> Command[list[Verdict]]:
+        return Command(verb, self._keys_of(keys), args, lambda reply: [_verdict(each) for each in reply])
+
+
+def _said(slip: Slip) -> tuple[str | int, ...]:
+    """What a message says of its slot, in the order of `slip_at` in record.lua."""
+    job = parse_key(slip.key).job
+    return (job, slip.n, slip.fire, slip.start, slip.task, slip.version, slip.terms)
+
+
+def _verdict(answer: Any) -> Verdict:
+    if isinstance(answer, str):
+        return _VERDICTS[answer]
+    return Verdict(Word(answer[0]), answer[1])
+
+
+def _read_claims(reply: Any) -> Claims:
+    if not reply[1]:
+        return Claims(int(reply[0]), is_same_epoch=False, verdicts=[])
+    return Claims(int(reply[0]), is_same_epoch=True, verdicts=[_verdict(each) for each in reply[2]])
+
+
+def _takeover(key: str, answer: Any) -> Takeover:
+    word = Word(answer[0])
+    if word is not Word.ENQUEUE:
+        return Takeover(key, word, answer[1])
+    before, n, fire, start, task, version, terms = answer[1:]
+    slip = Slip(key, int(n), int(fire), int(start), task, version, terms)
+    return Takeover(key, word, before=before, slip=slip)

@@ -1,0 +1,57 @@
+"""The names of every key in Redis. All begin with the namespace, so a hash tag there keeps them on one cluster node.
+
+Keys of a slot end in a word behind the timestamp, keys of a job in a word behind the name, keys of the namespace hold
+one colon only: no two can be the same, whatever a job is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from slotqueue.slots import parse_key
+
+
+class SlotKeys(NamedTuple):
+    """The four keys that a script gets for one slot, in its order."""
+
+    claim: str
+    done: str
+    record: str
+    listing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one namespace."""
+
+    namespace: str
+
+    def of(self, word: str) -> str:
+        """A key of the namespace: epoch, open, dead, pauses, tasks, decided, jobs, replicas, workers."""
+        return f"{self.namespace}:{word}"
+
+    @property
+    def shared(self) -> list[str]:
+        """What every verb about slots gets first."""
+        return [self.of(word) for word in ("epoch", "open", "dead", "pauses", "tasks", "decided")]
+
+    def listing(self, job: str) -> str:
+        """The slots of a job that are on record: zset, fire time in ms -> the key's tail."""
+        return f"{self.namespace}:{job}:slots"
+
+    def missed(self, job: str) -> str:
+        """The gaps of a job: list."""
+        return f"{self.namespace}:{job}:missed"
+
+    def slot(self, key: str, job: str) -> SlotKeys:
+        """The keys of a slot whose job is known."""
+        return SlotKeys(key, f"{key}:done", f"{key}:record", f"{self.namespace}:{job}:slots")
+
+    def slot_of(self, key: str) -> SlotKeys:
+        """The keys of a slot of which only the key is known.
+
+        Raises:
+            InvalidSlotKey: the text is no slot key.
+        """
+        return self.slot(key, parse_key(key).job)

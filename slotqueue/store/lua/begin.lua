@@ -1,0 +1,76 @@
+-- begin.lua: a worker asks whether it may run a slot; the one place that decides it.
+--
+-- KEYS     the shared ones, then four for the slot (record.lua)
+-- ARGV[1]  token of this delivery   ARGV[2]  worker   ARGV[3]  the fence that the message was sent by, "any" or ""
+-- ARGV[4..10]  what the message says: job, n, fire time, start, task, version, terms
+--
+-- Returns {"run", fence, attempt, terms}, or {word}: "done", "over", "busy", "skipped", "expired", "lost";
+-- or {"broken", what}.
+
+local token, worker, from_fence = ARGV[1], ARGV[2], ARGV[3]
+local slot = slot_at(1)
+local slip = slip_at(slot, 4)
+local record, wrong = load(slot)
+
+local function run()
+  local fence = math.max(record.fence + 1, now)
+  redis.call('HSET', slot.record, 'state', 'running', 'fence', fence, 'token', token, 'worker', worker, 'began', now)
+  redis.call('HDEL', slot.record, 'waits', 'unsent', 'before', 'ended', 'why')
+  set_deadline(slot, record.terms, now + record.terms.lease)
+  return {'run', fence, record.spent + 1, record.text}
+end
+
+local function end_as(state, why, word)
+  close(slot, record.terms, state, why)
+  return {word}
+end
+
+local function begin_running()
+  if from_fence == string.format('%.0f', record.fence) then
+    remember(slot, 'the run by ' .. record.worker .. ' sent its own retry')
+    return run()
+  end
+  local deadline = tonumber(redis.call('ZSCORE', KEYS[OPEN], slot.key) or 0)
+  if deadline > now then return {'busy'} end
+  if not record.terms.complete then return end_as('lost', 'its worker ' .. record.worker .. ' fell silent', 'lost') end
+  record.spent = record.spent + 1
+  redis.call('HSET', slot.record, 'spent', record.spent)
+  remember(slot, 'the worker ' .. record.worker .. ' fell silent, attempt ' .. record.spent)
+  if record.spent >= record.terms.max_attempts then
+    return end_as('dead', 'attempts spent: its workers fell silent', 'over')
+  end
+  return run()
+end
+
+local function begin_without_record()
+  if tonumber(slip.fire) + slip.terms.retention < now then return {'expired'} end
+  record = anew(slot, slip, worker)
+  if slip.terms.complete then return run() end
+  return end_as('lost', 'Redis lost the record, and nobody can say whether it had begun', 'lost')
+end
+
+if wrong then return {'broken', wrong} end
+if redis.call('EXISTS', slot.done) == 1 then return {'done'} end
+if not record then
+  if not slip then return {'expired'} end
+  return begin_without_record()
+end
+
+local state = record.state
+if state == 'running' and record.token == token then
+  return {'run', record.fence, record.spent + 1, record.text}
+end
+if state == 'done' then return {'done'} end
+if ENDED_STATES[state] and state ~= 'sent' then return {'over'} end
+if record.fence == 0 then
+  if is_paused(ARGV[4]) then return end_as('skipped', 'paused', 'skipped') end
+  if record.terms.expires > 0 and now > record.fire + record.terms.expires then
+    return end_as('skipped', 'expired before its first begin', 'skipped')
+  end
+end
+if state == 'held' then return {'busy'} end
+if state == 'running' then return begin_running() end
+if state == 'postponed' or state == 'failed' then
+  if from_fence ~= 'any' and from_fence ~= string.format('%.0f', record.fence) then return {'busy'} end
+end
+return run()

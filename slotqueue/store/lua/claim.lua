@@ -1,0 +1,59 @@
+-- claim.lua: win slots that are due, each at most once.
+--
+-- KEYS     the shared ones, then four a slot (record.lua)
+-- ARGV[1]  replica id   ARGV[2]  epoch   ARGV[3]  grace for the enqueue, ms
+-- then six a slot: job, fire time ms, start of the interval ms, task, version, terms
+--
+-- Returns {now, 0} where the epoch is another: Redis lost its data, nothing is claimed.
+-- Else {now, 1, {an answer a slot}}: "won", "taken", "early", "skipped" or {"broken", what}.
+-- "won" also answers the owner that asks again, but only while the slot is claimed by its first enqueue.
+
+local replica, grace = ARGV[1], tonumber(ARGV[3])
+if redis.call('GET', KEYS[EPOCH]) ~= ARGV[2] then return {now, 0} end
+local pausing = redis.call('EXISTS', KEYS[PAUSES]) == 1
+
+local function owner_asks_again(slot, owner)
+  if owner ~= replica then return false end
+  local record = load(slot)
+  return record and record.state == 'claimed' and record.n == 0
+end
+
+local function claim(slot, job, fire_ms, start_ms, task, version, text)
+  local fire, terms = tonumber(fire_ms), terms_of(text)
+  local owner = redis.pcall('GET', slot.claim)
+  if type(owner) == 'table' then return {'broken', owner.err} end
+  if owner then return owner_asks_again(slot, owner) and 'won' or 'taken' end
+  if redis.call('EXISTS', slot.done, slot.record) > 0 then return 'taken' end
+  if fire > now then return 'early' end
+  if not terms then return {'broken', 'the terms are damaged: ' .. text} end
+  local indexed = redis.pcall('ZSCORE', slot.index, '')
+  if type(indexed) == 'table' then return {'broken', indexed.err} end
+
+  if not redis.call('SET', slot.claim, replica, 'NX', 'PX', grace + terms.retention) then return 'taken' end
+  redis.call('HSET', slot.record, 'state', 'claimed', 'by', replica, 'claimed', now, 'n', 0, 'fire', fire_ms,
+    'start', start_ms, 'task', task, 'version', version, 'terms', text)
+  local member = string.sub(slot.key, string.find(slot.key, ':', 1, true) + string.len(job) + 2)
+  redis.call('ZADD', slot.index, fire, member)
+  redis.call('ZREMRANGEBYSCORE', slot.index, '-inf', now - terms.history)
+  redis.call('PEXPIRE', slot.index, math.max(terms.history, KEEP_DEAD))
+  local decided = tonumber(redis.call('HGET', KEYS[DECIDED], job) or 0)
+  if fire > decided then redis.call('HSET', KEYS[DECIDED], job, fire_ms) end
+
+  if pausing and is_paused(job) then
+    close(slot, terms, 'skipped', 'paused')
+    return 'skipped'
+  end
+  if terms.expires > 0 and now > fire + terms.expires then
+    close(slot, terms, 'skipped', 'expired before it was claimed')
+    return 'skipped'
+  end
+  set_deadline(slot, terms, now + grace)
+  return 'won'
+end
+
+local answers = {}
+for i = 1, (#ARGV - 3) / 6 do
+  local at = 3 + (i - 1) * 6
+  answers[i] = claim(slot_at(i), unpack(ARGV, at + 1, at + 6))
+end
+return {now, 1, answers}

@@ -1,0 +1,34 @@
+-- confirm.lua: the queue holds the messages of these slots.
+--
+-- KEYS     the shared ones, then four a slot (record.lua)
+-- ARGV     one a slot: the enqueue number n
+--
+-- Only from (claimed, n): the worker may have been faster. Returns an answer a slot: "queued", "sent" (no guarded
+-- worker has registered the task, so nobody will report), "stale" or {"broken", what}.
+
+local guarded = {}
+
+local function confirm(slot, n)
+  local record, wrong = load(slot)
+  if wrong then return {'broken', wrong} end
+  if not record or record.state ~= 'claimed' or record.n ~= n then return 'stale' end
+  local terms = record.terms
+  if guarded[record.task] == nil then guarded[record.task] = is_guarded(record.task) end
+  redis.call('HSET', slot.record, 'queued', now)
+  if not guarded[record.task] then
+    close(slot, terms, 'sent')
+    return 'sent'
+  end
+  redis.call('HSET', slot.record, 'state', 'queued')
+  if record.before or record.unsent then redis.call('HDEL', slot.record, 'before', 'unsent') end
+  local wait = terms.retention
+  if terms.requeue > 0 then
+    wait = math.min(terms.requeue * 2 ^ math.min(n, 30), math.max(terms.longest_wait, terms.requeue))
+  end
+  set_deadline(slot, terms, now + wait)
+  return 'queued'
+end
+
+local answers = {}
+for i = 1, #ARGV do answers[i] = confirm(slot_at(i), tonumber(ARGV[i])) end
+return answers

@@ -1,0 +1,28 @@
+-- heartbeat.lua: keep the leases on running slots, where they are still ours.
+--
+-- KEYS     the shared ones, then four a slot (record.lua)
+-- ARGV     ten a slot: fence, token, worker, then what the message says: job, n, fire time, start, task, version, terms
+--
+-- A lease that had passed is renewed all the same: nobody has taken it. A record that Redis lost is made anew.
+-- Returns an answer a slot: "yes", "stale" or {"broken", what}.
+
+local function beat(slot, fence, token, worker, slip)
+  local record, wrong = load(slot)
+  if wrong then return {'broken', wrong} end
+  if not record then
+    if not slip or redis.call('EXISTS', slot.done) == 1 then return 'stale' end
+    record = anew(slot, slip, worker)
+    record.state, record.fence = 'running', tonumber(fence)
+    redis.call('HSET', slot.record, 'state', 'running', 'fence', fence, 'token', token, 'worker', worker, 'began', now)
+  end
+  if record.state ~= 'running' or record.fence ~= tonumber(fence) then return 'stale' end
+  set_deadline(slot, record.terms, now + record.terms.lease)
+  return 'yes'
+end
+
+local answers = {}
+for i = 1, #ARGV / 10 do
+  local at, slot = (i - 1) * 10, slot_at(i)
+  answers[i] = beat(slot, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], slip_at(slot, at + 4))
+end
+return answers

@@ -1,0 +1,41 @@
+-- miss.lua: slots of these jobs that nobody decided, and that are not worth catching up.
+--
+-- KEYS[1]  epoch   KEYS[2]  decided   then one a gap: the job's list of gaps, "after until recorded replica why"
+-- ARGV[1]  replica   ARGV[2]  epoch
+-- then five a gap: job, after (exclusive) ms, until (inclusive) ms, how long to keep it ms, why
+--
+-- Slots that another replica decided meanwhile are no gap: what is left begins where the job is decided. A gap that
+-- continues the last one lengthens it. Returns from when each gap was recorded, 0 where nothing was missed;
+-- an empty list where the epoch is another.
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+if redis.call('GET', KEYS[1]) ~= ARGV[2] then return {} end
+
+local function text(number) return string.format('%.0f', number) end
+
+local function miss(gaps, job, after, till, keep, why)
+  local from = math.max(after, tonumber(redis.call('HGET', KEYS[2], job) or 0))
+  if from >= till then return 0 end
+  local first, last = from, redis.call('LINDEX', gaps, -1)
+  if last then
+    local begins, ends, reason = string.match(last, '^(%d+) (%d+) %d+ %S+ (.*)$')
+    if ends and tonumber(ends) == from and reason == why then
+      redis.call('RPOP', gaps)
+      first = tonumber(begins)
+    end
+  end
+  redis.call('RPUSH', gaps, table.concat({text(first), text(till), text(now), ARGV[1], why}, ' '))
+  redis.call('LTRIM', gaps, -100, -1)
+  redis.call('PEXPIRE', gaps, keep)
+  redis.call('HSET', KEYS[2], job, text(till))
+  return from
+end
+
+local answers = {}
+for i = 3, #KEYS do
+  local at = 3 + (i - 3) * 5
+  answers[#answers + 1] = miss(KEYS[i], ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]),
+    tonumber(ARGV[at + 3]), ARGV[at + 4])
+end
+return answers

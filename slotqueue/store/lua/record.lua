@@ -1,0 +1,161 @@
+-- record.lua: what the verbs about slots share; the loader puts it before each of them.
+--
+-- KEYS[1] epoch   KEYS[2] open   KEYS[3] dead   KEYS[4] pauses   KEYS[5] tasks   KEYS[6] decided
+-- then four a slot: claim (its name is the slot key), done marker, record, index of the job's slots.
+--
+-- A read that fails (a key of another type, a damaged record) is the answer for that slot and nothing is written
+-- for it; so every function here reads and judges before its first write.
+
+local EPOCH, OPEN, DEAD, PAUSES, TASKS, DECIDED, SHARED = 1, 2, 3, 4, 5, 6, 6
+local MINUTE, HOUR, DAY = 60000, 3600000, 86400000
+local GUARDED_FOR, KEEP_DEAD, KEEP_EVENTS = 90 * DAY, 90 * DAY, 20
+local OPEN_STATES = {claimed = true, held = true, queued = true, running = true, postponed = true, failed = true}
+local ENDED_STATES = {sent = true, done = true, dead = true, lost = true, skipped = true, missed = true}
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local function slot_at(i)
+  local at = SHARED + (i - 1) * 4
+  return {key = KEYS[at + 1], claim = KEYS[at + 1], done = KEYS[at + 2], record = KEYS[at + 3], index = KEYS[at + 4]}
+end
+
+-- The policy, from its text: see slotqueue.jobs.Terms. nil where the text is damaged.
+local parsed = {}
+local function terms_of(text)
+  local terms = parsed[text]
+  if terms then return terms end
+  local words, numbers = {}, {}
+  for word in string.gmatch(text or '', '%S+') do words[#words + 1] = word end
+  for i = 4, 11 do
+    numbers[i] = tonumber(words[i])
+    if not numbers[i] then return nil end
+  end
+  terms = {
+    complete = words[1] == 'c', again = words[2] == 'a', lease = numbers[4], requeue = numbers[5],
+    max_attempts = numbers[6], retention = numbers[7], history = numbers[8], expires = numbers[9],
+    longest_wait = numbers[11],
+  }
+  parsed[text] = terms
+  return terms
+end
+
+-- The record of a slot. Returns it, or nil where there is none; or nil and what is wrong with it.
+local function load(slot)
+  local got = redis.pcall('HMGET', slot.record, 'state', 'n', 'fence', 'token', 'spent', 'terms', 'fire', 'start',
+    'task', 'version', 'claimed', 'began', 'waits', 'unsent', 'before', 'worker')
+  if got.err then return nil, got.err end
+  if not got[1] then
+    if redis.call('EXISTS', slot.record) == 1 then return nil, 'the record has no state' end
+    return nil
+  end
+  local record = {
+    state = got[1], n = tonumber(got[2] or 0), fence = tonumber(got[3] or 0), token = got[4],
+    spent = tonumber(got[5] or 0), text = got[6], terms = got[6] and terms_of(got[6]), fire = tonumber(got[7] or ''),
+    start = got[8] or got[7], task = got[9] or '', version = got[10] or '', unsent = got[14], before = got[15],
+    worker = got[16] or '?',
+  }
+  local claimed, began, waits = tonumber(got[11] or 0), tonumber(got[12] or 0), tonumber(got[13] or 0)
+  if not (OPEN_STATES[record.state] or ENDED_STATES[record.state]) then
+    return nil, 'the record has a state that this version does not know: ' .. record.state
+  end
+  if not (record.n and record.fence and record.spent and record.terms and record.fire and claimed and began and waits) then
+    return nil, 'the record is damaged'
+  end
+  record.idle_since = math.max(claimed, began, waits)
+  return record
+end
+
+-- Lengthen a key's life to `ms` from now; never shorten it.
+local function live(key, ms)
+  if redis.call('PTTL', key) < ms then redis.call('PEXPIRE', key, ms) end
+end
+
+-- An open slot: its deadline, and lives that outlast it by the retention.
+local function set_deadline(slot, terms, deadline)
+  local life = deadline - now + terms.retention
+  redis.call('ZADD', KEYS[OPEN], deadline, slot.key)
+  live(KEYS[OPEN], life)
+  redis.call('PEXPIRE', slot.claim, life)
+  redis.call('PEXPIRE', slot.record, life)
+end
+
+-- An ended slot leaves the open ones; claim and record go on to say so.
+local function close(slot, terms, state, why)
+  redis.call('ZREM', KEYS[OPEN], slot.key)
+  redis.call('HDEL', slot.record, 'token', 'unsent', 'before', 'waits')
+  redis.call('HSET', slot.record, 'state', state, 'ended', now)
+  if why then redis.call('HSET', slot.record, 'why', why) end
+  local life = terms.history
+  if state == 'dead' or state == 'lost' then
+    life = math.max(life, KEEP_DEAD)
+    redis.call('ZADD', KEYS[DEAD], now, slot.key)
+    redis.call('ZREMRANGEBYSCORE', KEYS[DEAD], '-inf', now - life)
+    live(KEYS[DEAD], life)
+  end
+  redis.call('PEXPIRE', slot.record, life)
+  redis.call('PEXPIRE', slot.claim, math.max(terms.retention, 1))
+end
+
+-- What is about to be overwritten and somebody will ask for: "past.<i>" = "<ms> <text>", the newest 20.
+local function remember(slot, text)
+  local i = redis.call('HINCRBY', slot.record, 'events', 1)
+  redis.call('HSET', slot.record, 'past.' .. i, string.format('%.0f', now) .. ' ' .. string.sub(text, 1, 200))
+  if i > KEEP_EVENTS then redis.call('HDEL', slot.record, 'past.' .. (i - KEEP_EVENTS)) end
+end
+
+-- One attempt is spent by a final failure: dead, or failed and due again later.
+local function strike(slot, record, why, text)
+  local terms, spent = record.terms, record.spent + 1
+  redis.call('HSET', slot.record, 'spent', spent, 'error', string.sub(text, 1, 1024))
+  if terms.again and spent < terms.max_attempts then
+    remember(slot, why .. ', attempt ' .. spent .. ' of ' .. terms.max_attempts)
+    redis.call('HDEL', slot.record, 'token')
+    redis.call('HSET', slot.record, 'state', 'failed', 'waits', now)
+    set_deadline(slot, terms, now + math.min(5 * MINUTE * 2 ^ math.min(spent - 1, 30), terms.longest_wait))
+    return 'failed'
+  end
+  close(slot, terms, 'dead', terms.again and 'attempts spent: ' .. why or why)
+  return 'dead'
+end
+
+-- A record that Redis lost, made anew from what a message carries. `slip` as in slip_at.
+local function anew(slot, slip, by)
+  redis.call('SET', slot.claim, by, 'NX', 'PX', slip.terms.retention)
+  redis.call('HSET', slot.record, 'state', 'queued', 'by', by, 'claimed', now, 'n', slip.n, 'fire', slip.fire,
+    'start', slip.start, 'task', slip.task, 'version', slip.version, 'terms', slip.text)
+  redis.call('ZADD', slot.index, slip.fire, string.sub(slot.key, slip.skip))
+  live(slot.index, math.max(slip.terms.history, KEEP_DEAD))
+  remember(slot, 'Redis had lost the record; made anew by ' .. by)
+  return {
+    state = 'queued', n = tonumber(slip.n), fence = 0, spent = 0, text = slip.text, terms = slip.terms,
+    fire = tonumber(slip.fire), start = slip.start, task = slip.task, version = slip.version, idle_since = now,
+    worker = '?',
+  }
+end
+
+-- What a message says of its slot, seven arguments from `at`: job, n, fire, start, task, version, terms.
+-- nil where the terms are damaged.
+local function slip_at(slot, at)
+  local terms = terms_of(ARGV[at + 6])
+  if not terms then return nil end
+  return {
+    job = ARGV[at], n = ARGV[at + 1], fire = ARGV[at + 2], start = ARGV[at + 3], task = ARGV[at + 4],
+    version = ARGV[at + 5], text = ARGV[at + 6], terms = terms,
+    skip = string.find(slot.key, ':', 1, true) + string.len(ARGV[at]) + 2,
+  }
+end
+
+local function is_guarded(task)
+  local seen = redis.call('ZSCORE', KEYS[TASKS], task)
+  return seen and tonumber(seen) >= now - GUARDED_FOR
+end
+
+-- A pause of one job or of all ("*"): until when, in ms, 0 for ever.
+local function is_paused(job)
+  for _, name in ipairs({job, '*'}) do
+    local till = redis.call('HGET', KEYS[PAUSES], name)
+    if till and (tonumber(till) == 0 or tonumber(till) > now) then return true end
+  end
+  return false
+end

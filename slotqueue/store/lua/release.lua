@@ -1,0 +1,29 @@
+-- release.lua: the queue refused the messages of these slots, or may have.
+--
+-- KEYS     the shared ones, then four a slot (record.lua)
+-- ARGV     three a slot: the enqueue number n, "1" where the message may have arrived all the same, the problem
+--
+-- Only from (claimed, n). Claim and record stay, or the slot would be won a second time; any replica's sweep takes
+-- it up after a backoff of 1 s, doubling to 1 min. Returns an answer a slot: "released", "stale" or {"broken", what}.
+
+local function release(slot, n, may_be_sent, problem)
+  local record, wrong = load(slot)
+  if wrong then return {'broken', wrong} end
+  if not record or record.state ~= 'claimed' or record.n ~= n then return 'stale' end
+  redis.call('HSET', slot.record, 'error', string.sub(problem, 1, 1024))
+  if may_be_sent == '1' then
+    redis.call('HDEL', slot.record, 'unsent')
+  else
+    redis.call('HSET', slot.record, 'unsent', 1)
+  end
+  remember(slot, 'the queue refused it: ' .. problem)
+  set_deadline(slot, record.terms, now + math.min(1000 * 2 ^ math.min(n, 30), MINUTE))
+  return 'released'
+end
+
+local answers = {}
+for i = 1, #ARGV / 3 do
+  local at = (i - 1) * 3
+  answers[i] = release(slot_at(i), tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3])
+end
+return answers

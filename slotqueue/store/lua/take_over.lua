@@ -1,0 +1,83 @@
+-- take_over.lua: open slots whose deadline has passed, by the record's own policy.
+--
+-- KEYS     the shared ones, then four a slot (record.lua)
+-- ARGV[1]  replica   ARGV[2]  unbroken contact with this Redis, ms   ARGV[3]  grace for the enqueue, ms
+-- then one a slot: the task that this replica would enqueue, "" where it does not know the job
+--
+-- Returns an answer a slot: {"enqueue", state before, n, fire time, start, task, version, terms}, or {word, detail}:
+-- done, gone, unknown, missed, skipped, lost, dead, later (not now, or somebody else was faster), broken.
+
+local replica, contact, grace = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local function put_off(slot, ms)
+  redis.call('ZADD', KEYS[OPEN], now + ms, slot.key)
+end
+
+local function end_as(slot, record, state, why)
+  close(slot, record.terms, state, why)
+  return {state, why}
+end
+
+local function enqueue_again(slot, record, task)
+  local before, n = record.state, record.n + 1
+  if before == 'claimed' then before = record.before or before end
+  remember(slot, 'taken over by ' .. replica .. ', was ' .. record.state)
+  redis.call('HDEL', slot.record, 'token', 'unsent', 'waits')
+  redis.call('HSET', slot.record, 'state', 'claimed', 'n', n, 'before', before, 'task', task, 'waits', record.idle_since)
+  set_deadline(slot, record.terms, now + grace)
+  return {'enqueue', before, n, record.fire, record.start, task, record.version, record.text}
+end
+
+local function take_over_running(slot, record, task)
+  local terms = record.terms
+  if contact < terms.lease / 3 then return {'later', 'contact with Redis is too young to judge a lease'} end
+  if not terms.complete then
+    return end_as(slot, record, 'lost', 'its worker ' .. record.worker .. ' fell silent')
+  end
+  record.spent, record.idle_since = record.spent + 1, now
+  redis.call('HSET', slot.record, 'spent', record.spent)
+  remember(slot, 'the worker ' .. record.worker .. ' fell silent, attempt ' .. record.spent)
+  if record.spent >= terms.max_attempts then
+    return end_as(slot, record, 'dead', 'attempts spent: its workers fell silent')
+  end
+  return enqueue_again(slot, record, task)
+end
+
+local function take_over(slot, task)
+  local deadline = redis.call('ZSCORE', KEYS[OPEN], slot.key)
+  if not deadline or tonumber(deadline) > now then return {'later', 'somebody else was faster'} end
+  local record, wrong = load(slot)
+  if wrong then
+    put_off(slot, 10 * MINUTE)
+    return {'broken', wrong}
+  end
+  if not record or not OPEN_STATES[record.state] then
+    redis.call('ZREM', KEYS[OPEN], slot.key)
+    return {'gone', 'no record'}
+  end
+  if redis.call('EXISTS', slot.done) == 1 then return end_as(slot, record, 'done', 'it has a done marker') end
+
+  local terms, waited = record.terms, now - record.idle_since >= record.terms.retention
+  if task == '' then
+    if waited then return end_as(slot, record, 'missed', 'no replica knows its job any more') end
+    put_off(slot, 10 * MINUTE)
+    live(slot.record, 10 * MINUTE + terms.retention)
+    live(slot.claim, 10 * MINUTE + terms.retention)
+    return {'unknown', 'this replica does not know the job'}
+  end
+  if waited and record.state ~= 'running' then
+    return end_as(slot, record, 'missed', 'nothing took it up during its retention')
+  end
+  if record.fence == 0 and terms.expires > 0 and now > record.fire + terms.expires then
+    return end_as(slot, record, 'skipped', 'expired before its first begin')
+  end
+  if record.state == 'running' then return take_over_running(slot, record, task) end
+  if record.state == 'claimed' and not terms.complete and not record.unsent and not is_guarded(record.task) then
+    return end_as(slot, record, 'lost', 'its replica vanished, and nobody reports whether the message was sent')
+  end
+  return enqueue_again(slot, record, task)
+end
+
+local answers = {}
+for i = 1, #ARGV - 3 do answers[i] = take_over(slot_at(i), ARGV[i + 3]) end
+return answers
