@@ -1,0 +1,179 @@
+"""The guard: begin, run under a lease, and end. With `hold`, the one place that knows what a worker tells the store.
+
+A guard that cannot reach the store hands the message back and never runs it unguarded. One that cannot write the end
+of a run keeps trying for as long as the lease lasts; then the policy decides. A clean hand-back is never mistaken for
+a crash: begin and end are carried through even while the worker is being cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from importlib.metadata import version
+from time import monotonic
+
+from slotqueue.errors import StoreUnavailable
+from slotqueue.events import Emit
+from slotqueue.guard_events import MessageDropped
+from slotqueue.heartbeat import Heartbeat, Lease
+from slotqueue.hold import AsyncHold, Judge, SyncHold, judge_plainly
+from slotqueue.patience import ask, ask_blocking, unharmed
+from slotqueue.protocols import Dropped, Process, Run, Slip, Store, SyncStore, Word
+from slotqueue.slots import parse_key
+
+BEGIN_SECONDS = 2.5
+"""How long a begin is repeated while the store does not answer."""
+_MOST_UNANSWERED = 1000
+
+
+def worker_process(tasks: tuple[str, ...], **about: str) -> Process:
+    """Name this process as a worker; to be called after any fork.
+
+    Args:
+        tasks: with their worker system: "arq:send_digest".
+        about: what else an operator may want to see.
+    """
+    host = socket.gethostname()
+    facts = {"host": host, "pid": os.getpid(), "version": version("slotqueue"), **about}
+    return Process(f"{host}-{os.getpid()}-{secrets.token_hex(3)}", json.dumps(facts), tasks)
+
+
+class Guard:
+    """What guards of async and of sync code share: who we are, the heartbeat, and begins without an answer.
+
+    Args:
+        worker: who we are, named after any fork: see `worker_process`.
+        open_heartbeat_store: makes the connection of the heartbeat thread.
+        emit: told what happens.
+    """
+
+    def __init__(self, worker: Process, *, open_heartbeat_store: Callable[[], SyncStore], emit: Emit) -> None:
+        self.worker = worker
+        self.emit = emit
+        self.heartbeat = Heartbeat(worker, open_heartbeat_store, emit)
+        self._unanswered: OrderedDict[str, str] = OrderedDict()
+
+    def start(self) -> None:
+        """Enlist the worker from now on; returns at once, also while Redis is away."""
+        self.heartbeat.start()
+
+    def _token(self, key: str) -> str:
+        """A token for this delivery.
+
+        Where the begin of an earlier delivery to this process was never answered, its token: that delivery was handed
+        back unrun, and its begin may have been heard all the same.
+        """
+        return self._unanswered.pop(key, None) or secrets.token_hex(8)
+
+    def _keep_unanswered(self, key: str, token: str) -> None:
+        self._unanswered[key] = token
+        if len(self._unanswered) > _MOST_UNANSWERED:
+            self._unanswered.popitem(last=False)
+
+    def _dropped(self, slip: Slip, answer: Dropped) -> Dropped:
+        if answer.why not in (Word.BUSY, Word.BROKEN):
+            self.emit(MessageDropped(slip.key, parse_key(slip.key).job, answer.why.value))
+        return answer
+
+
+class AsyncGuard(Guard):
+    """The guard of a worker that runs slots in an event loop.
+
+    Args:
+        worker: who we are, named after any fork: see `worker_process`.
+        store: used in one event loop.
+        open_heartbeat_store: makes the connection of the heartbeat thread.
+        emit: told what happens.
+    """
+
+    def __init__(
+        self, worker: Process, store: Store, *, open_heartbeat_store: Callable[[], SyncStore], emit: Emit
+    ) -> None:
+        super().__init__(worker, open_heartbeat_store=open_heartbeat_store, emit=emit)
+        self._store = store
+
+    async def begin(
+        self, slip: Slip, *, from_fence: str | int, judge: Judge = judge_plainly, patience: float = BEGIN_SECONDS
+    ) -> AsyncHold | Dropped:
+        """Ask to run a slot.
+
+        Args:
+            slip: what the message says.
+            from_fence: of the run that sent the message, `ANY_FENCE` where the worker system cannot tell.
+            judge: says how the run ends where it ends in an exception.
+            patience: seconds to repeat the question while the store does not answer.
+
+        Returns:
+            A hold to run the slot in, or why it must not run.
+
+        Raises:
+            StoreUnavailable: hand the message back to the worker system, unrun.
+            CancelledError: cancelled meanwhile; a begin that was granted has been ended as the judge says.
+        """
+        token, until = self._token(slip.key), monotonic() + patience
+        command = self._store.verbs.begin(slip, token=token, worker=self.worker.id, from_fence=from_fence)
+        try:
+            (answer, sent_at), is_cancelled = await unharmed(ask(self._store, command, lambda: until))
+        except StoreUnavailable:
+            self._keep_unanswered(slip.key, token)
+            raise
+        if isinstance(answer, Run):
+            hold = AsyncHold(self._store, self.heartbeat, self.emit, Lease(answer, sent_at), judge)
+            if is_cancelled:
+                async with hold:
+                    raise asyncio.CancelledError
+            return hold
+        if is_cancelled:
+            raise asyncio.CancelledError
+        return self._dropped(slip, answer)
+
+    async def stop(self) -> None:
+        """Say that the worker leaves, and close the connections; takes a few seconds at most."""
+        await asyncio.to_thread(self.heartbeat.stop)
+        await self._store.close()
+
+
+class SyncGuard(Guard):
+    """The guard of a worker that runs slots in threads or processes.
+
+    Args:
+        worker: who we are, named after any fork: see `worker_process`.
+        store: safe to share between threads.
+        open_heartbeat_store: makes the connection of the heartbeat thread.
+        emit: told what happens.
+    """
+
+    def __init__(
+        self, worker: Process, store: SyncStore, *, open_heartbeat_store: Callable[[], SyncStore], emit: Emit
+    ) -> None:
+        super().__init__(worker, open_heartbeat_store=open_heartbeat_store, emit=emit)
+        self._store = store
+
+    def begin(
+        self, slip: Slip, *, from_fence: str | int, judge: Judge = judge_plainly, patience: float = BEGIN_SECONDS
+    ) -> SyncHold | Dropped:
+        """Ask to run a slot: see `AsyncGuard.begin`.
+
+        Raises:
+            StoreUnavailable: hand the message back to the worker system, unrun.
+        """
+        token, until = self._token(slip.key), monotonic() + patience
+        command = self._store.verbs.begin(slip, token=token, worker=self.worker.id, from_fence=from_fence)
+        try:
+            answer, sent_at = ask_blocking(self._store, command, lambda: until)
+        except StoreUnavailable:
+            self._keep_unanswered(slip.key, token)
+            raise
+        if isinstance(answer, Run):
+            return SyncHold(self._store, self.heartbeat, self.emit, Lease(answer, sent_at), judge)
+        return self._dropped(slip, answer)
+
+    def stop(self) -> None:
+        """Say that the worker leaves, and close the connections; takes a few seconds at most."""
+        self.heartbeat.stop()
+        self._store.close()
