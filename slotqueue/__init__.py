@@ -1,0 +1,38 @@
+"""Scheduled work on many replicas: each slot is claimed once in Redis and enqueued once into arq or Celery."""
+
+from slotqueue.app import SlotQueue
+from slotqueue.current import CurrentSlot, current_slot
+from slotqueue.errors import (
+    ConfigurationError,
+    EnqueueFailed,
+    InvalidSchedule,
+    InvalidSlotKey,
+    MissingExtra,
+    NotInSlot,
+    SlotQueueError,
+    StoreUnavailable,
+)
+from slotqueue.jobs import Job, Policy
+from slotqueue.schedules import Cron, Every
+from slotqueue.slots import Slot, SlotState, slot_key
+
+__all__ = [
+    "ConfigurationError",
+    "Cron",
+    "CurrentSlot",
+    "EnqueueFailed",
+    "Every",
+    "InvalidSchedule",
+    "InvalidSlotKey",
+    "Job",
+    "MissingExtra",
+    "NotInSlot",
+    "Policy",
+    "Slot",
+    "SlotQueue",
+    "SlotQueueError",
+    "SlotState",
+    "StoreUnavailable",
+    "current_slot",
+    "slot_key",
+]

@@ -410,7 +410,10 @@ class Verbs(Protocol):
 class Store(Protocol):
     """The coordinating Redis, for async code."""
 
-    verbs: Verbs
+    @property
+    def verbs(self) -> Verbs:
+        """The commands that it can run."""
+        ...
 
     async def run(self, command: Command[T]) -> T:
         """Send one command.
@@ -428,7 +431,10 @@ class Store(Protocol):
 class SyncStore(Protocol):
     """The coordinating Redis, for a thread."""
 
-    verbs: Verbs
+    @property
+    def verbs(self) -> Verbs:
+        """The commands that it can run."""
+        ...
 
     def run(self, command: Command[T]) -> T:
         """Send one command.

@@ -1,0 +1,336 @@
+"""`SlotQueue`: what an application holds. It takes jobs in, and assembles the parts when it starts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from slotqueue.errors import ConfigurationError, InvalidSchedule, InvalidSlotKey, StoreUnavailable
+from slotqueue.events import Emit, Events
+from slotqueue.jobs import Job, Policy
+from slotqueue.protocols import Enqueuer, Schedule
+from slotqueue.replica import Replica
+from slotqueue.slots import DEFAULT_NAMESPACE, check_name, check_namespace
+from slotqueue.store import AsyncStore
+from slotqueue.store.connections import safe_url
+
+C = TypeVar("C", bound=type)
+
+_REFERENCE = datetime(2024, 1, 1, tzinfo=UTC)
+_STOP_SECONDS = 3.5
+"""With what closing takes, a stop stays under 5 s, also while Redis is unreachable."""
+
+
+class SlotQueue:
+    """Jobs on schedules, each slot decided once over all replicas.
+
+    Args:
+        redis: URL of the coordinating Redis: `redis://`, `rediss://` or `unix://`.
+        enqueuer: where jobs go unless they name another.
+        namespace: begins every key and message id; no ":". Two applications on one Redis take two.
+        defaults: policy of every job that does not say otherwise.
+        replica: a name for this process in records and logs; a random part is added. Default: the host's name.
+        sweep_every: between two sweeps of this replica: `timedelta` or seconds, 0.1 s to 10 min.
+        claim_spread: `timedelta` or seconds: claims are delayed by a random part of it, so that the wins go round.
+        on_event: called with each event (`slotqueue.events`); must not block.
+
+    Raises:
+        ConfigurationError: names the argument and what would be right.
+    """
+
+    def __init__(
+        self,
+        redis: str,
+        *,
+        enqueuer: Enqueuer | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+        defaults: Policy | None = None,
+        replica: str | None = None,
+        sweep_every: timedelta | float = 5.0,
+        claim_spread: timedelta | float = 0.0,
+        on_event: Emit | None = None,
+    ) -> None:
+        check_namespace(namespace)
+        self.url = redis
+        self.namespace = namespace
+        self.defaults = defaults or Policy()
+        self.replica_name = replica
+        self.sweep_every = _seconds("sweep_every", sweep_every, 0.1, 600)
+        self.claim_spread = _seconds("claim_spread", claim_spread, 0, 3600)
+        self.events = Events(on_event)
+        self.enqueuers: dict[str, Enqueuer] = {}
+        self._store = AsyncStore(redis, namespace)
+        self._default_enqueuer = enqueuer
+        self._jobs: dict[str, Job] = {}
+        self._replica: Replica | None = None
+        self._stopping: asyncio.Event | None = None
+        self._loops: list[asyncio.Task[None]] = []
+        if enqueuer is not None:
+            self._take_in(enqueuer)
+
+    def __repr__(self) -> str:
+        return f"SlotQueue({safe_url(self.url)!r}, namespace={self.namespace!r}, {len(self._jobs)} jobs)"
+
+    # ---- jobs
+
+    def add(
+        self,
+        name: str,
+        schedule: Schedule,
+        *,
+        task: str | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        enqueuer: Enqueuer | None = None,
+        policy: Policy | None = None,
+        **fields_of_policy: Any,
+    ) -> Job:
+        """Add a job, before or after the start.
+
+        Args:
+            name: unique here; 1 to 200 printable characters.
+            schedule: `Cron(...)`, `Every(...)` or any object with their three methods.
+            task: the function's name in the worker system; default: `name`.
+            args, kwargs: the function's arguments.
+            queue: default: the enqueuer's own.
+            enqueuer: default: the application's.
+            policy: in place of the application's defaults.
+            **fields_of_policy: single fields of `Policy`, over `policy` or the defaults.
+
+        Raises:
+            ConfigurationError: names the job, the argument and what would be right; nothing is added.
+        """
+        self._check_new(name, schedule)
+        chosen = enqueuer or self._default_enqueuer
+        if chosen is None:
+            raise ConfigurationError(
+                "there is no enqueuer; give one here or to SlotQueue(enqueuer=ArqEnqueuer())",
+                job=name,
+                argument="enqueuer",
+            )
+        self._take_in(chosen)
+        job = Job(
+            name=name,
+            schedule=schedule,
+            task=task or name,
+            args=tuple(args),
+            kwargs=dict(kwargs or {}),
+            queue=queue,
+            enqueuer=chosen.kind,
+            policy=(policy or self.defaults).with_fields(name, fields_of_policy),
+            period=_period_of(name, schedule),
+        )
+        chosen.check(job)
+        self._jobs[name] = job
+        if self._replica is not None:
+            self._replica.ticker.add(job)
+        return job
+
+    def remove(self, name: str) -> None:
+        """Remove a job from this process. Its open slots are left to replicas that still know it.
+
+        Raises:
+            ConfigurationError: there is no such job.
+        """
+        if self._jobs.pop(name, None) is None:
+            raise ConfigurationError("there is no such job", job=name)
+        if self._replica is not None:
+            self._replica.ticker.remove(name)
+
+    @property
+    def jobs(self) -> Mapping[str, Job]:
+        """The jobs by name."""
+        return dict(self._jobs)
+
+    # ---- workers
+
+    def worker(self, settings: C) -> C:
+        """Guard the functions of an arq `WorkerSettings` class; a decorator that returns the class.
+
+        Raises:
+            MissingExtra: arq is not installed.
+            ConfigurationError: the class has no functions.
+        """
+        from slotqueue.enqueuers.arq import guard_worker
+
+        return guard_worker(settings, url=self.url, namespace=self.namespace, emit=self.events)
+
+    # ---- one pass each
+
+    async def tick(self) -> Counter[str]:
+        """Make one pass of the ticker: what is due is claimed and enqueued.
+
+        Returns:
+            Counts: offered, won, taken, skipped, queued, sent, refused.
+
+        Raises:
+            StoreUnavailable: what is due stays due.
+        """
+        return await self._assembled().ticker.tick()
+
+    async def sweep(self) -> Counter[str]:
+        """Make one pass of the sweeper: open slots past their deadline are taken over.
+
+        Returns:
+            Counts: overdue, and what became of them.
+
+        Raises:
+            StoreUnavailable: ask again.
+        """
+        replica = self._assembled()
+        await replica.ticker.register()
+        return await replica.sweeper.sweep()
+
+    # ---- the loops
+
+    async def start(self) -> None:
+        """Start ticking and sweeping in this event loop. Redis may be down: the loops keep trying."""
+        if self._loops:
+            raise ConfigurationError("this SlotQueue ticks already")
+        replica = self._assembled()
+        self._stopping = asyncio.Event()
+        self._loops = [
+            asyncio.create_task(replica.ticker.run(self._stopping), name="slotqueue-ticker"),
+            asyncio.create_task(replica.sweeper.run(self._stopping), name="slotqueue-sweeper"),
+        ]
+
+    async def stop(self) -> None:
+        """Finish the enqueue in hand, leave the registry and close; within 5 s, also while Redis is unreachable."""
+        if self._stopping is not None:
+            self._stopping.set()
+        if self._loops:
+            _, unfinished = await asyncio.wait(self._loops, timeout=_STOP_SECONDS)
+            for loop in unfinished:
+                loop.cancel()
+            await asyncio.gather(*self._loops, return_exceptions=True)
+        await self.close()
+
+    async def run(self, stopping: asyncio.Event | None = None) -> None:
+        """Tick and sweep until cancelled, or until `stopping` is set.
+
+        Raises:
+            Exception: a loop ended by an error that nobody foresaw; a ticker never dies silently.
+        """
+        await self.start()
+        until = [asyncio.ensure_future(stopping.wait())] if stopping is not None else []
+        try:
+            done, _ = await asyncio.wait([*self._loops, *until], return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            for each in until:
+                each.cancel()
+            await self.stop()
+
+    async def close(self) -> None:
+        """Leave the registry and close connections; `stop` does this too. Afterwards it may start again."""
+        replica, self._replica = self._replica, None
+        self._loops, self._stopping = [], None
+        with contextlib.suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(0.5):
+                if replica is not None:
+                    await replica.leave()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                for enqueuer in self.enqueuers.values():
+                    await enqueuer.close()
+                await self._store.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the ticker has made a pass within the last 10 s: connected, registered, ticking."""
+        return self._replica is not None and self._replica.is_ready
+
+    @property
+    def store(self) -> AsyncStore:
+        """The coordinating Redis, for `slotqueue.ops`."""
+        return self._store
+
+    # ---- assembly
+
+    def _assembled(self) -> Replica:
+        if self._replica is None:
+            self._replica = Replica(
+                self._store,
+                self.enqueuers,
+                self.events,
+                namespace=self.namespace,
+                name=self.replica_name,
+                sweep_every=self.sweep_every,
+                spread=self.claim_spread,
+            )
+            for job in self._jobs.values():
+                self._replica.ticker.add(job)
+        return self._replica
+
+    def _check_new(self, name: str, schedule: Schedule) -> None:
+        try:
+            check_name(name)
+        except InvalidSlotKey as error:
+            raise ConfigurationError(str(error), argument="name") from None
+        if name in self._jobs:
+            raise ConfigurationError("there is a job of this name already; remove it first", job=name, argument="name")
+        if not all(callable(getattr(schedule, verb, None)) for verb in ("between", "next_after", "latest_at")):
+            raise ConfigurationError(
+                f"{schedule!r} is no schedule; use Cron('0 3 * * *') or Every(minutes=5)", job=name, argument="schedule"
+            )
+
+    def _take_in(self, enqueuer: Enqueuer) -> None:
+        known = self.enqueuers.setdefault(enqueuer.kind, enqueuer)
+        if known is not enqueuer:
+            raise ConfigurationError(
+                f"there is another enqueuer of the kind {enqueuer.kind!r}; give it a kind of its own",
+                argument="enqueuer",
+            )
+        use_default = getattr(enqueuer, "use_default", None)
+        if use_default is not None:
+            use_default(self.url)
+
+
+def _typical_gap(schedule: Schedule) -> timedelta | None:
+    """The longest of the first gaps after a fixed instant: the same on every replica, whenever it starts."""
+    fires = []
+    at: datetime | None = _REFERENCE
+    for _ in range(4):
+        at = schedule.next_after(at) if at is not None else None
+        if at is not None:
+            fires.append(at)
+    gaps = [later - earlier for earlier, later in zip(fires, fires[1:], strict=False)]
+    return max(gaps) if gaps else None
+
+
+_cached_gap = lru_cache(maxsize=4096)(_typical_gap)
+
+
+def _period_of(name: str, schedule: Schedule) -> timedelta:
+    try:
+        gap = _cached_gap(schedule) if isinstance(schedule, Hashable) else _typical_gap(schedule)
+    except InvalidSchedule as error:
+        raise InvalidSchedule(error.problem, job=name, argument="schedule") from error
+    if gap is not None and gap <= timedelta(0):
+        raise InvalidSchedule("its fire times do not grow", job=name, argument="schedule")
+    return gap or timedelta(days=1)
+
+
+def _seconds(name: str, value: timedelta | float, least: float, most: float) -> float:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ConfigurationError(f"{value!r} is not between {least:g} s and {most:g} s", argument=name)
+    return float(value)

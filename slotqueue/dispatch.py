@@ -1,0 +1,120 @@
+"""From a claim to the queue: enqueue, then confirm or release. Shared by ticker and sweeper.
+
+The order is the protocol's: nothing is confirmed that the queue did not accept, and a slot that was not confirmed in
+time is taken over by a sweep under the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from slotqueue.errors import StoreUnavailable
+from slotqueue.events import ConfirmStale, Emit, EnqueueRefused, SlotBroken, SlotEnqueued
+from slotqueue.jobs import Job
+from slotqueue.protocols import Accepted, Command, Delivery, Enqueuer, Message, Refused, Slip, Store, Verdict, Word
+from slotqueue.slots import parse_key
+
+ENQUEUE_SECONDS = 8.0
+"""An enqueuer that takes longer is not waited for: the slot's grace of 10 s must not pass meanwhile."""
+_ASK_AGAIN_SECONDS = (0.1, 0.5, 1.0)
+
+
+def message_for(job: Job, slip: Slip, before: str = "") -> Message:
+    """The message of a slot, with the arguments of the job as this replica knows it."""
+    return Message(slip, job.task, job.args, job.kwargs, job.queue, before)
+
+
+class Dispatcher:
+    """Puts messages on their queues and tells the store.
+
+    Args:
+        store: the coordinating Redis.
+        enqueuers: by kind.
+        emit: takes events.
+    """
+
+    def __init__(self, store: Store, enqueuers: Mapping[str, Enqueuer], emit: Emit) -> None:
+        self.store = store
+        self.enqueuers = enqueuers
+        self.emit = emit
+
+    async def send(self, messages: Sequence[Message]) -> Counter[str]:
+        """Enqueue messages and confirm or release their slots.
+
+        Returns:
+            How many were queued, sent, refused, stale or broken.
+
+        Raises:
+            StoreUnavailable: the store did not take the confirmations; the sweep will see to these slots.
+        """
+        answers = await self._enqueue(messages)
+        accepted = [message.slip for message, answer in zip(messages, answers, strict=True) if _is_accepted(answer)]
+        refused = [
+            (message.slip, answer)
+            for message, answer in zip(messages, answers, strict=True)
+            if isinstance(answer, Refused)
+        ]
+        counts: Counter[str] = Counter()
+        if accepted:
+            verdicts = await self._ask(self.store.verbs.confirm(accepted))
+            for slip, verdict in zip(accepted, verdicts, strict=True):
+                self._report(slip, verdict)
+                counts[verdict.word] += 1
+        if refused:
+            for slip, answer in refused:
+                self.emit(EnqueueRefused(slip.key, parse_key(slip.key).job, slip.n, answer.problem))
+            counts["refused"] += len(refused)
+            await self._ask(self.store.verbs.release(refused))
+        return counts
+
+    async def _enqueue(self, messages: Sequence[Message]) -> list[Delivery]:
+        """Ask each enqueuer once for all of its messages; answers in the order of `messages`."""
+        answers: dict[str, Delivery] = {}
+        by_kind: dict[str, list[Message]] = {}
+        for message in messages:
+            by_kind.setdefault(message.slip.task.partition(":")[0], []).append(message)
+        for kind, group in by_kind.items():
+            for message, answer in zip(group, await self._enqueue_at(kind, group), strict=True):
+                answers[message.slip.key] = answer
+        return [answers[message.slip.key] for message in messages]
+
+    async def _enqueue_at(self, kind: str, group: Sequence[Message]) -> Sequence[Delivery]:
+        enqueuer = self.enqueuers.get(kind)
+        if enqueuer is None:
+            return [Refused(f"this replica has no enqueuer of the kind {kind!r}")] * len(group)
+        try:
+            async with asyncio.timeout(ENQUEUE_SECONDS):
+                answers = await enqueuer.enqueue(group)
+        except TimeoutError:
+            problem = Refused(f"the enqueuer did not answer within {ENQUEUE_SECONDS:.0f} s", is_sent_possible=True)
+            return [problem] * len(group)
+        except Exception as error:  # an enqueuer may be anybody's code; its failure is these slots' answer only
+            return [Refused(f"{type(error).__name__}: {error}", is_sent_possible=True)] * len(group)
+        if len(answers) != len(group):
+            problem = Refused(f"the enqueuer answered {len(answers)} of {len(group)} messages", is_sent_possible=True)
+            return [problem] * len(group)
+        return answers
+
+    async def _ask(self, command: Command[list[Verdict]]) -> list[Verdict]:
+        """Send a batch, again where it failed: the verbs bear it."""
+        for seconds in _ASK_AGAIN_SECONDS:
+            try:
+                return await self.store.run(command)
+            except StoreUnavailable:
+                await asyncio.sleep(seconds)
+        return await self.store.run(command)
+
+    def _report(self, slip: Slip, verdict: Verdict) -> None:
+        job = parse_key(slip.key).job
+        if verdict.word in (Word.QUEUED, Word.SENT):
+            self.emit(SlotEnqueued(slip.key, job, slip.n, is_guarded=verdict.word is Word.QUEUED))
+        elif verdict.word is Word.BROKEN:
+            self.emit(SlotBroken(slip.key, job, verdict.detail))
+        else:
+            self.emit(ConfirmStale(slip.key, job))
+
+
+def _is_accepted(answer: Delivery) -> bool:
+    return isinstance(answer, Accepted)

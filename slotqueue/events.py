@@ -1,0 +1,274 @@
+"""Every fact that slotqueue reports, one dataclass each, and the one table that says how each is logged.
+
+An event is emitted once, by the part that knows the fact. `Events` logs it and hands it to the application's hook;
+a hook that raises is logged and does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+logger = logging.getLogger("slotqueue")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A fact. `level` and `text` say how it is logged; the fields are also the log record's `extra`."""
+
+    level: ClassVar[int] = logging.INFO
+    text: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStarted(Event):
+    """A replica ticks; it is ready when `jobs` are registered."""
+
+    text: ClassVar[str] = "replica {replica} ticks, {jobs} jobs"
+    replica: str
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStopped(Event):
+    """A replica has stopped ticking on purpose."""
+
+    text: ClassVar[str] = "replica {replica} has stopped"
+    replica: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotClaimed(Event):
+    """This replica won a slot; it is `late_ms` behind its fire time."""
+
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "{key} claimed by {replica}, {late_ms} ms behind its time"
+    key: str
+    job: str
+    replica: str
+    late_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTaken(Event):
+    """Another replica was faster: an ordinary lost race."""
+
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "{key} is another replica's"
+    key: str
+    job: str
+    replica: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSkipped(Event):
+    """A slot ended without a run: paused, or expired."""
+
+    text: ClassVar[str] = "{key} skipped: {why}"
+    key: str
+    job: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsMissed(Event):
+    """Slots that nobody decided, fire times after `after_ms` up to `until_ms`, are not caught up."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "{job}: the slots after {after_ms} up to {until_ms} (ms) are missed: {why}"
+    job: str
+    after_ms: int
+    until_ms: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotEnqueued(Event):
+    """The queue holds the message; `is_guarded` tells whether a worker will report on it."""
+
+    text: ClassVar[str] = "{key} enqueued (n={n})"
+    key: str
+    job: str
+    n: int
+    is_guarded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueRefused(Event):
+    """The queue refused a message, or may have; the sweep tries again."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "{key} could not be enqueued: {problem}"
+    key: str
+    job: str
+    n: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmStale(Event):
+    """By the time of the confirm the slot had moved on: the worker was faster, or another replica took over."""
+
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "{key} had moved on before its enqueue was confirmed"
+    key: str
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTakenOver(Event):
+    """An open slot's deadline had passed; it is enqueued again."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "{key} taken over by {replica}, was {before}; enqueued again (n={n})"
+    key: str
+    job: str
+    replica: str
+    before: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotEnded(Event):
+    """The sweep found that an open slot is over: missed, skipped or done."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "{key} is {state}: {why}"
+    key: str
+    job: str
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLost(Event):
+    """Its worker vanished after it had begun, and a repeat would be worse."""
+
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "{key} is lost: {why}"
+    key: str
+    job: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotDead(Event):
+    """Given up; only an operator brings it back."""
+
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "{key} is dead: {why}"
+    key: str
+    job: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobUnknown(Event):
+    """An open slot of a job that this replica does not know; it is left to replicas that do."""
+
+    text: ClassVar[str] = "{key}: this replica does not know the job {job}"
+    key: str
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobTroubled(Event):
+    """A job's schedule could not be computed; it is asked again in a minute, the other jobs go on."""
+
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "the schedule of {job} fails: {error}"
+    job: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotBroken(Event):
+    """A slot's keys in Redis are damaged, or from a newer version."""
+
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "{key}: its keys in Redis cannot be used: {what}"
+    key: str
+    job: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLost(Event):
+    """Redis does not answer; what is due stays due."""
+
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "{problem}; what is due stays due"
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBack(Event):
+    """Redis answers again."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "Redis answers again after {seconds:.1f} s"
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DataLost(Event):
+    """The namespace's epoch has changed: Redis was emptied or replaced. The newest slots are offered again."""
+
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "Redis has lost its data; the newest slots of jobs that must complete are offered again"
+    epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClockStepped(Event):
+    """Redis's clock jumped against this host's monotonic one."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "Redis's clock stepped by {step_ms:.0f} ms"
+    step_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOff(Event):
+    """This host's wall clock is off; slots fire by Redis's all the same."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "this host's clock is {offset_ms:.0f} ms ahead of Redis's; slots fire by Redis's"
+    offset_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassFailed(Event):
+    """A pass of the ticker or sweeper ended in an error that nobody foresaw; the next one goes on."""
+
+    level: ClassVar[int] = logging.CRITICAL
+    text: ClassVar[str] = "a {which} failed: {error}"
+    which: str
+    error: str
+
+
+Emit = Callable[[Event], None]
+
+
+class Events:
+    """Logs every event and hands it to a hook.
+
+    Args:
+        hook: called with each event, in the thread that emits it; must not block.
+    """
+
+    def __init__(self, hook: Emit | None = None) -> None:
+        self.hook = hook
+
+    def __call__(self, event: Event) -> None:
+        """Emit one event."""
+        if logger.isEnabledFor(event.level):
+            facts = asdict(event)
+            logger.log(event.level, event.text.format_map(facts), extra={"event": type(event).__name__, "facts": facts})
+        if self.hook is not None:
+            try:
+                self.hook(event)
+            except Exception:
+                logger.exception("on_event raised for %s", type(event).__name__)

@@ -1,0 +1,218 @@
+"""What is due, what is missed, what coalesces: a heap of next fire times. Pure; it reads no clock.
+
+A pass with nothing due looks at the top of the heap and costs nothing per idle job. Memory advances only when the
+caller settles what it was given: what is put back is due again. Downtime is never walked slot by slot.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+
+from slotqueue.jobs import Job
+from slotqueue.protocols import Gap, Known, Offer
+from slotqueue.schedules import newest_between
+from slotqueue.slots import Slot, from_ms, key_at, to_ms
+
+_MILLISECOND = timedelta(milliseconds=1)
+_MOST_OFFERS = 100
+"""Of one job in one pass; what is left is due in the next."""
+_QUARANTINE_MS = 60_000
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """Where one job stands: its next fire time, and up to where everything is decided."""
+
+    job: Job
+    since: int
+    decided: int
+    fire: int | None = None
+    previous: int | None = None
+    is_removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is due of one job: slots to claim, oldest first, and the gap before them. Settle it or put it back."""
+
+    entry: Entry
+    offers: list[Offer]
+    gap: Gap | None
+    following: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A job whose schedule could not be computed; it is asked again in a minute."""
+
+    job: Job
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One pass: what is due, and which jobs are in trouble."""
+
+    dues: list[Due] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+
+
+class Planner:
+    """The jobs of this replica by their next fire time. Instants are ms of Redis's time.
+
+    Args:
+        namespace: what every slot key begins with.
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self._entries: dict[str, Entry] = {}
+        self._heap: list[tuple[int, int, Entry]] = []
+        self._order = count()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, job: Job, *, since: int, decided: int) -> Trouble | None:
+        """Take a job in, or replace the one of its name. It owes nothing from before `since` or up to `decided`."""
+        self.remove(job.name)
+        entry = Entry(job, since, max(since, decided))
+        self._entries[job.name] = entry
+        try:
+            entry.fire = self._after(entry, entry.decided)
+        except Exception as error:  # a schedule may be anybody's code; one job must not stop the others
+            return self._quarantine(entry, entry.decided, error)
+        self._push(entry)
+        return None
+
+    def remove(self, name: str) -> None:
+        """Forget a job; unknown names are fine."""
+        entry = self._entries.pop(name, None)
+        if entry is not None:
+            entry.is_removed = True
+
+    def job(self, name: str) -> Job | None:
+        """The job of that name."""
+        entry = self._entries.get(name)
+        return entry.job if entry else None
+
+    def known(self) -> Iterator[Known]:
+        """What this replica knows of each job, for `register`."""
+        for entry in self._entries.values():
+            yield Known(entry.job.name, entry.job.schedule_version, entry.since, entry.decided)
+
+    def next_at(self) -> int | None:
+        """When the next slot is due, jitter included; None for never."""
+        while self._heap and self._heap[0][2].is_removed:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now: int) -> Plan:
+        """Take out what is due at `now`."""
+        plan = Plan()
+        while (at := self.next_at()) is not None and at <= now:
+            entry = heapq.heappop(self._heap)[2]
+            try:
+                plan.dues.append(self._due(entry, now))
+            except Exception as error:  # as in add
+                plan.troubles.append(self._quarantine(entry, now, error))
+        return plan
+
+    def settle(self, due: Due) -> None:
+        """Advance: every slot of `due` is decided."""
+        entry = due.entry
+        if due.offers:
+            entry.previous = to_ms(due.offers[-1].slot.fire_time)
+            entry.decided = max(entry.decided, entry.previous)
+        entry.fire = due.following
+        self._push(entry)
+
+    def put_back(self, due: Due) -> None:
+        """Do not advance: the store gave no answer. The same slots are due again at once."""
+        self._push(due.entry)
+
+    def rewind(self, now: int, *, is_data_lost: bool) -> list[Gap]:
+        """After an outage of Redis: be ready to offer the last slots again, so that claims it lost are made good.
+
+        Jobs that shall complete go back by their lookback. Jobs that shall skip keep to what this replica has not
+        settled; where data is lost they do not repeat what another replica may have decided: that becomes a gap.
+
+        Returns:
+            The gaps, to be recorded.
+        """
+        gaps = []
+        self._heap = []
+        for entry in self._entries.values():
+            if entry.job.terms.is_complete:
+                self._go_back(entry, now)
+            elif is_data_lost and entry.fire is not None and entry.fire <= now:
+                gaps.append(Gap(entry.job, entry.decided, now, "Redis lost its data, and a repeat would be worse"))
+                entry.decided, entry.previous = now, None
+                entry.fire = self._after(entry, now)
+            self._push(entry)
+        return gaps
+
+    def _go_back(self, entry: Entry, now: int) -> None:
+        start = from_ms(entry.since) + _MILLISECOND
+        newest = newest_between(entry.job.schedule, start, from_ms(now) + _MILLISECOND, entry.job.policy.lookback + 1)
+        if newest and (entry.fire is None or to_ms(newest[0]) < entry.fire):
+            entry.fire, entry.previous = to_ms(newest[0]), None
+
+    def _due(self, entry: Entry, now: int) -> Due:
+        if entry.fire is None:  # it comes from quarantine
+            entry.fire = self._after(entry, entry.decided)
+            return Due(entry, [], None, entry.fire)
+        following = self._after(entry, entry.fire)
+        if following is None or following + entry.job.delay_of(following) > now:
+            return Due(entry, [self._offer(entry, entry.fire, entry.previous)], None, following)
+        return self._due_after_gap(entry, now)
+
+    def _due_after_gap(self, entry: Entry, now: int) -> Due:
+        """Several slots are undecided: the newest and up to `lookback` before it are worth it, or with `coalesce` one."""
+        job, first = entry.job, entry.fire or 0
+        wanted = 1 if job.policy.coalesce else job.policy.lookback + 1
+        fires = [
+            to_ms(each) for each in newest_between(job.schedule, from_ms(first), from_ms(now) + _MILLISECOND, wanted)
+        ]
+        while len(fires) > 1 and fires[-1] + job.delay_of(fires[-1]) > now:
+            fires.pop()
+        gap = None
+        if fires[0] > first:
+            why = "coalesced into a newer slot" if job.policy.coalesce else "older than the lookback"
+            gap = Gap(job, entry.decided, fires[0] - 1, why)
+        fires = fires[:_MOST_OFFERS]
+        starts = [entry.previous if fires[0] == first else None, *fires]
+        offers = [self._offer(entry, fire, start) for fire, start in zip(fires, starts, strict=False)]
+        return Due(entry, offers, gap, self._after(entry, fires[-1]))
+
+    def _offer(self, entry: Entry, fire: int, previous: int | None) -> Offer:
+        fire_time = from_ms(fire)
+        if previous is None:
+            before = entry.job.schedule.latest_at(fire_time - _MILLISECOND)
+            start = before if before is not None else fire_time - entry.job.period
+        else:
+            start = from_ms(previous)
+        name = entry.job.name
+        return Offer(entry.job, Slot(key_at(self.namespace, name, fire_time), name, fire_time, start))
+
+    def _after(self, entry: Entry, at: int) -> int | None:
+        instant = from_ms(at)
+        following = entry.job.schedule.next_after(instant)
+        if following is None:
+            return None
+        if following <= instant:
+            raise ValueError(f"the schedule answered {following.isoformat()}, which is not after {instant.isoformat()}")
+        return to_ms(following)
+
+    def _push(self, entry: Entry) -> None:
+        if entry.fire is not None and not entry.is_removed:
+            heapq.heappush(self._heap, (entry.fire + entry.job.delay_of(entry.fire), next(self._order), entry))
+
+    def _quarantine(self, entry: Entry, now: int, error: Exception) -> Trouble:
+        entry.fire = None
+        heapq.heappush(self._heap, (now + _QUARANTINE_MS, next(self._order), entry))
+        return Trouble(entry.job, f"{type(error).__name__}: {error}")

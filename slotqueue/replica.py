@@ -1,0 +1,65 @@
+"""One replica: a ticker and a sweeper over one store, one clock and one plan. Made after fork, in its event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from slotqueue.clock import RedisClock
+from slotqueue.dispatch import Dispatcher
+from slotqueue.events import Emit, ReplicaStopped
+from slotqueue.planner import Planner
+from slotqueue.process import about_process, process_id
+from slotqueue.protocols import Enqueuer, Process, Store
+from slotqueue.sweeper import Sweeper
+from slotqueue.ticker import Ticker
+
+_READY_SECONDS = 10.0
+
+
+class Replica:
+    """The parts of a replica, assembled.
+
+    Args:
+        store: the coordinating Redis.
+        enqueuers: by kind; may grow while jobs are added.
+        emit: takes events.
+        namespace: what every key begins with.
+        name: begins the replica's id; None for the host's name.
+        sweep_every: seconds between two sweeps.
+        spread: seconds by which claims are delayed at random.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        enqueuers: Mapping[str, Enqueuer],
+        emit: Emit,
+        *,
+        namespace: str,
+        name: str | None,
+        sweep_every: float,
+        spread: float,
+    ) -> None:
+        self.process = Process(process_id(name), about_process())
+        self.store = store
+        self.emit = emit
+        self.clock = RedisClock()
+        planner = Planner(namespace)
+        dispatcher = Dispatcher(store, enqueuers, emit)
+        self.ticker = Ticker(store, planner, dispatcher, self.clock, self.process, emit, spread=spread)
+        self.sweeper = Sweeper(store, planner, dispatcher, self.clock, self.process, emit, every=sweep_every)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the ticker has made a pass lately."""
+        at = self.ticker.ticked_at
+        return at is not None and self.clock.monotonic() - at < _READY_SECONDS
+
+    async def leave(self) -> None:
+        """Take this replica out of the registry.
+
+        Raises:
+            StoreUnavailable: it stays there until it is forgotten after a day.
+        """
+        await self.store.run(self.store.verbs.leave(self.process.id))
+        self.emit(ReplicaStopped(self.process.id))

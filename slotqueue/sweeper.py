@@ -1,0 +1,177 @@
+"""The sweeper: one pass takes over open slots past their deadline and enqueues them again; `run` is the loop.
+
+"Not done" alone never justifies a re-enqueue: what may be taken over, and what becomes of it, is decided in the store
+by the record's own deadline and policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+from slotqueue.clock import RedisClock
+from slotqueue.dispatch import Dispatcher, message_for
+from slotqueue.errors import InvalidSlotKey, StoreUnavailable
+from slotqueue.events import (
+    Emit,
+    JobUnknown,
+    PassFailed,
+    SlotBroken,
+    SlotDead,
+    SlotEnded,
+    SlotLost,
+    SlotTakenOver,
+)
+from slotqueue.jobs import Job
+from slotqueue.planner import Planner
+from slotqueue.protocols import Message, Process, Store, Takeover, Waiting, Word
+from slotqueue.slots import parse_key
+
+_BATCH = 200
+_BATCHES_A_SWEEP = 50
+_LOOKED_UP_A_SWEEP = 100
+
+
+class Sweeper:
+    """Looks after open slots.
+
+    Args:
+        store: the coordinating Redis.
+        planner: tells which jobs this replica knows.
+        dispatcher: takes what is to be enqueued again.
+        clock: Redis's time, shared with the ticker.
+        replica: this process.
+        emit: takes events.
+        every: seconds between two passes, about: replicas drift apart on purpose.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        planner: Planner,
+        dispatcher: Dispatcher,
+        clock: RedisClock,
+        replica: Process,
+        emit: Emit,
+        *,
+        every: float,
+    ) -> None:
+        self.store = store
+        self.planner = planner
+        self.dispatcher = dispatcher
+        self.clock = clock
+        self.replica = replica
+        self.emit = emit
+        self.every = every
+        self._rank = 0
+
+    async def sweep(self, stopping: asyncio.Event | None = None) -> Counter[str]:
+        """Make one pass.
+
+        Args:
+            stopping: once set, the batch in hand is finished and the rest is left.
+
+        Returns:
+            How many slots were overdue, and what became of them: enqueue, done, missed, lost, dead, later, ...
+
+        Raises:
+            StoreUnavailable: ask again later; nothing is lost.
+        """
+        counts: Counter[str] = Counter()
+        for _ in range(_BATCHES_A_SWEEP):
+            sent = self.clock.monotonic()
+            overdue = await self.store.run(self.store.verbs.overdue(_BATCH))
+            self.clock.observe(sent, overdue.now)
+            if not overdue.keys:
+                break
+            moved = await self._take_over(overdue.keys, counts)
+            if len(overdue.keys) < _BATCH or not moved or (stopping and stopping.is_set()):
+                break
+        await self._look_up(counts)
+        return counts
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Sweep until `stopping` is set. No outage of Redis ends it."""
+        while not stopping.is_set():
+            try:
+                await self.sweep(stopping)
+            except StoreUnavailable:
+                self.clock.lose_contact()  # the ticker reports the outage
+            except Exception as error:  # the loop must outlive what nobody foresaw; the fact is reported as critical
+                self.emit(PassFailed("sweep", f"{type(error).__name__}: {error}"))
+            try:
+                async with asyncio.timeout(self.every * random.uniform(0.8, 1.2)):
+                    await stopping.wait()
+            except TimeoutError:
+                continue
+
+    async def _take_over(self, keys: list[str], counts: Counter[str]) -> bool:
+        """Take over one batch. False where no slot of it moved, so that the same ones would be next again."""
+        jobs = [self._job_of(key) for key in keys]
+        tasks = [job.task_name if job else "" for job in jobs]
+        contact = self.clock.contact_ms()
+        command = self.store.verbs.take_over(keys, tasks, replica=self.replica.id, contact_ms=contact)
+        messages: list[Message] = []
+        takeovers = await self.store.run(command)
+        for job, takeover in zip(jobs, takeovers, strict=True):
+            counts["overdue"] += 1
+            counts[takeover.word] += 1
+            self._report(takeover)
+            if takeover.slip and job:
+                messages.append(message_for(job, takeover.slip, takeover.before))
+        if messages:
+            counts += await self.dispatcher.send(messages)
+        return any(takeover.word is not Word.LATER for takeover in takeovers)
+
+    def _job_of(self, key: str) -> Job | None:
+        try:
+            return self.planner.job(parse_key(key).job)
+        except InvalidSlotKey:
+            return None
+
+    def _report(self, takeover: Takeover) -> None:
+        key, word, detail = takeover.key, takeover.word, takeover.detail
+        job = _job_name(key)
+        if takeover.slip:
+            self.emit(SlotTakenOver(key, job, self.replica.id, takeover.before, takeover.slip.n))
+        elif word is Word.LOST:
+            self.emit(SlotLost(key, job, detail))
+        elif word is Word.DEAD:
+            self.emit(SlotDead(key, job, detail))
+        elif word is Word.BROKEN:
+            self.emit(SlotBroken(key, job, detail))
+        elif word is Word.UNKNOWN:
+            self.emit(JobUnknown(key, job))
+        elif word in (Word.MISSED, Word.SKIPPED, Word.DONE):
+            self.emit(SlotEnded(key, job, word.value, detail))
+
+    async def _look_up(self, counts: Counter[str]) -> None:
+        """Ask the worker systems about some messages that are out: what they gave up without a word is rejected."""
+        keys = await self.store.run(self.store.verbs.open_keys(self._rank, _LOOKED_UP_A_SWEEP))
+        self._rank = self._rank + len(keys) if len(keys) == _LOOKED_UP_A_SWEEP else 0
+        if not keys:
+            return
+        by_kind: dict[str, list[Waiting]] = {}
+        for each in await self.store.run(self.store.verbs.waiting(keys)):
+            by_kind.setdefault(each.task.partition(":")[0], []).append(each)
+        for kind, waiting in by_kind.items():
+            enqueuer = self.dispatcher.enqueuers.get(kind)
+            if enqueuer is None:
+                continue
+            numbers = {each.key: each.n for each in waiting}
+            for key, reason in (await enqueuer.given_up(waiting)).items():
+                await self._reject(key, numbers[key], reason, counts)
+
+    async def _reject(self, key: str, n: int, reason: str, counts: Counter[str]) -> None:
+        verdict = await self.store.run(self.store.verbs.reject(key, n, reason))
+        counts["rejected"] += verdict.word is not Word.STALE
+        if verdict.word is Word.DEAD:
+            self.emit(SlotDead(key, _job_name(key), reason))
+
+
+def _job_name(key: str) -> str:
+    try:
+        return parse_key(key).job
+    except InvalidSlotKey:
+        return key

@@ -1,0 +1,314 @@
+"""The ticker: one pass is due -> claim -> enqueue -> confirm; `run` is the loop around it.
+
+Memory advances only after the store answered, so a slot that could not be offered stays due. Claims are made in
+chunks whose enqueueing takes 2 s at most, well inside the grace after which a sweep takes a claimed slot over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections import Counter, deque
+from collections.abc import Iterable
+
+from slotqueue.clock import RedisClock
+from slotqueue.dispatch import Dispatcher, message_for
+from slotqueue.errors import StoreUnavailable
+from slotqueue.events import (
+    ClockOff,
+    ClockStepped,
+    DataLost,
+    Emit,
+    JobTroubled,
+    PassFailed,
+    ReplicaStarted,
+    SlotBroken,
+    SlotClaimed,
+    SlotSkipped,
+    SlotsMissed,
+    SlotTaken,
+    StoreBack,
+    StoreLost,
+)
+from slotqueue.jobs import Job
+from slotqueue.planner import Due, Planner
+from slotqueue.protocols import Gap, Known, Message, Offer, Process, Slip, Store, Verdict, Word
+from slotqueue.slots import to_ms
+
+_CHUNK_SECONDS = 1.0
+_FIRST_CHUNK, _LARGEST_CHUNK = 100, 1000
+_REGISTER_CHUNK = 1000
+_REGISTER_EVERY_SECONDS = 300.0
+_LONGEST_SLEEP_SECONDS = 1.0
+_CLOCK_OFF_MS = 2000
+
+
+class Ticker:
+    """Decides slots as they fall due.
+
+    Args:
+        store: the coordinating Redis.
+        planner: the jobs of this replica.
+        dispatcher: takes what was won.
+        clock: Redis's time, shared with the sweeper.
+        replica: this process; its id is random and made after a fork.
+        emit: takes events.
+        spread: seconds; each claim is delayed by a random part of it, so that the wins go round.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        planner: Planner,
+        dispatcher: Dispatcher,
+        clock: RedisClock,
+        replica: Process,
+        emit: Emit,
+        *,
+        spread: float = 0.0,
+    ) -> None:
+        self.store = store
+        self.planner = planner
+        self.dispatcher = dispatcher
+        self.clock = clock
+        self.replica = replica
+        self.emit = emit
+        self.spread = spread
+        self.epoch = ""
+        self.ticked_at: float | None = None
+        """When the last pass ended well, by the clock's monotonic time; None before the first."""
+        self._unregistered: deque[Job] = deque()
+        self._registered_at = float("-inf")
+        self._lost_at: float | None = None
+        self._is_started = False
+        self._seconds_a_slot = _CHUNK_SECONDS / _FIRST_CHUNK
+        self._wake = asyncio.Event()
+
+    def add(self, job: Job) -> None:
+        """Take a job in, before or after the start; it is registered by the next pass."""
+        self._unregistered.append(job)
+        self._wake.set()
+
+    def remove(self, name: str) -> None:
+        """Forget a job: it is not offered any more."""
+        self._unregistered = deque(job for job in self._unregistered if job.name != name)
+        self.planner.remove(name)
+
+    async def tick(self, stopping: asyncio.Event | None = None) -> Counter[str]:
+        """Make one pass.
+
+        Args:
+            stopping: once set, the chunk in hand is finished and the rest stays due.
+
+        Returns:
+            How many slots were offered, and how they came out: won, taken, skipped, early, queued, sent, refused.
+
+        Raises:
+            StoreUnavailable: what is due stays due.
+        """
+        counts: Counter[str] = Counter()
+        await self.register()
+        plan = self.planner.due(self.clock.now_ms())
+        for trouble in plan.troubles:
+            self.emit(JobTroubled(trouble.job.name, trouble.error))
+        waiting = deque(plan.dues)
+        try:
+            await self._miss([due.gap for due in plan.dues if due.gap])
+            while waiting and not (stopping and stopping.is_set()):
+                chunk = self._next_chunk(waiting)
+                if not await self._decide(chunk, counts):
+                    await self._recover_from_data_loss(waiting)
+                    break
+        finally:
+            for due in waiting:
+                self.planner.put_back(due)
+        self.ticked_at = self.clock.monotonic()
+        return counts
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Tick until `stopping` is set. No outage of Redis and no error in a job ends it."""
+        pause = 0.0
+        while not stopping.is_set():
+            try:
+                await self.tick(stopping)
+            except StoreUnavailable as error:
+                self._note_loss(error)
+                pause = min(max(pause * 2, 0.1), 2.0)
+                await _sleep(pause * random.uniform(0.5, 1.0), stopping)
+                continue
+            except Exception as error:  # the loop must outlive what nobody foresaw; the fact is reported as critical
+                self.emit(PassFailed("tick", f"{type(error).__name__}: {error}"))
+                await _sleep(1.0, stopping)
+                continue
+            pause = 0.0
+            await self._sleep_until_due(stopping)
+
+    # ---- the passage of one chunk
+
+    def _next_chunk(self, waiting: deque[Due]) -> list[Due]:
+        """Take as many as can surely be enqueued in a second, by how long the last ones took; one job at least."""
+        room = max(1, min(_LARGEST_CHUNK, int(_CHUNK_SECONDS / self._seconds_a_slot)))
+        chunk = [waiting.popleft()]
+        size = len(chunk[0].offers)
+        while waiting and size + len(waiting[0].offers) <= room:
+            chunk.append(waiting.popleft())
+            size += len(chunk[-1].offers)
+        return chunk
+
+    async def _decide(self, chunk: list[Due], counts: Counter[str]) -> bool:
+        """Claim a chunk and enqueue what was won. False where Redis has lost its data."""
+        offers = [offer for due in chunk for offer in due.offers]
+        sent = self.clock.monotonic()
+        try:
+            command = self.store.verbs.claim(offers, replica=self.replica.id, epoch=self.epoch)
+            claims = await self.store.run(command)
+        except BaseException:
+            for due in chunk:
+                self.planner.put_back(due)
+            raise
+        self._observe(sent, claims.now)
+        if not claims.is_same_epoch:
+            for due in chunk:
+                self.planner.put_back(due)
+            return False
+        verdicts = dict(zip((offer.slot.key for offer in offers), claims.verdicts, strict=True))
+        self._settle(chunk, verdicts)
+        won = [message for offer in offers if (message := self._take(offer, verdicts, claims.now))]
+        counts["offered"] += len(offers)
+        counts.update(verdict.word.value for verdict in claims.verdicts)
+        if won:
+            began = self.clock.monotonic()
+            counts += await self.dispatcher.send(won)
+            took = (self.clock.monotonic() - began) / len(won)
+            self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
+        return True
+
+    def _settle(self, chunk: list[Due], verdicts: dict[str, Verdict]) -> None:
+        for due in chunk:
+            is_early = any(verdicts[offer.slot.key].word is Word.EARLY for offer in due.offers)
+            if is_early:
+                self.planner.put_back(due)
+            else:
+                self.planner.settle(due)
+
+    def _take(self, offer: Offer, verdicts: dict[str, Verdict], now: int) -> Message | None:
+        """Report a verdict; the message to enqueue where the slot was won."""
+        job, slot = offer.job, offer.slot
+        word, detail = verdicts[slot.key]
+        if word is Word.WON:
+            fire = to_ms(slot.fire_time)
+            self.emit(SlotClaimed(slot.key, job.name, self.replica.id, now - fire))
+            slip = Slip(slot.key, 0, fire, to_ms(slot.start), job.task_name, job.version, job.terms.text)
+            return message_for(job, slip)
+        if word is Word.TAKEN:
+            self.emit(SlotTaken(slot.key, job.name, self.replica.id))
+        elif word is Word.SKIPPED:
+            self.emit(SlotSkipped(slot.key, job.name, "paused, or expired before it was claimed"))
+        elif word is Word.BROKEN:
+            self.emit(SlotBroken(slot.key, job.name, detail))
+        return None
+
+    async def _miss(self, gaps: list[Gap]) -> None:
+        for at in range(0, len(gaps), _REGISTER_CHUNK):
+            some = gaps[at : at + _REGISTER_CHUNK]
+            recorded = await self.store.run(self.store.verbs.miss(some, replica=self.replica.id, epoch=self.epoch))
+            for gap, after in zip(some, recorded, strict=False):
+                if after:
+                    self.emit(SlotsMissed(gap.job.name, after, gap.until, gap.why))
+
+    # ---- registration, and what an outage asks for
+
+    async def register(self) -> None:
+        """Make this replica and its jobs known where that is due.
+
+        Raises:
+            StoreUnavailable: ask again.
+        """
+        if self._lost_at is not None:
+            epoch = self.epoch
+            await self._register(self.planner.known())
+            self._note_return()
+            await self._miss(self.planner.rewind(self.clock.now_ms(), is_data_lost=epoch not in ("", self.epoch)))
+        elif self.clock.monotonic() - self._registered_at > _REGISTER_EVERY_SECONDS:
+            await self._register(self.planner.known())
+        while self._unregistered:
+            await self._register_new()
+        if not self._is_started:
+            self._is_started = True
+            self.emit(ReplicaStarted(self.replica.id, len(self.planner)))
+
+    async def _register_new(self) -> None:
+        """Register jobs that were added, and plan them from when they are known."""
+        jobs = [self._unregistered[i] for i in range(min(_REGISTER_CHUNK, len(self._unregistered)))]
+        is_last = len(jobs) == len(self._unregistered)
+        answers = await self._register_chunk([Known(job.name, job.schedule_version) for job in jobs], is_last=is_last)
+        for job, known in zip(jobs, answers, strict=True):
+            self._unregistered.popleft()
+            trouble = self.planner.add(job, since=known.since, decided=known.decided)
+            if trouble:
+                self.emit(JobTroubled(job.name, trouble.error))
+
+    async def _register(self, jobs: Iterable[Known]) -> None:
+        known = list(jobs)
+        for at in range(0, max(1, len(known)), _REGISTER_CHUNK):
+            await self._register_chunk(known[at : at + _REGISTER_CHUNK], is_last=at + _REGISTER_CHUNK >= len(known))
+        self._registered_at = self.clock.monotonic()
+        if abs(offset := self.clock.host_offset_ms()) > _CLOCK_OFF_MS:
+            self.emit(ClockOff(offset))
+
+    async def _register_chunk(self, jobs: list[Known], *, is_last: bool) -> list[Known]:
+        sent = self.clock.monotonic()
+        command = self.store.verbs.register(self.replica, jobs, epoch=secrets.token_hex(8), is_last=is_last)
+        answer = await self.store.run(command)
+        self._observe(sent, answer.now)
+        self.epoch = answer.epoch
+        return answer.jobs
+
+    async def _recover_from_data_loss(self, waiting: deque[Due]) -> None:
+        """Redis came back empty: tell it what is known, and make good what its loss may have undone."""
+        while waiting:
+            self.planner.put_back(waiting.popleft())
+        await self._register(self.planner.known())
+        self.emit(DataLost(self.epoch))
+        await self._miss(self.planner.rewind(self.clock.now_ms(), is_data_lost=True))
+
+    def _observe(self, sent: float, now: int) -> None:
+        step = self.clock.observe(sent, now)
+        if step:
+            self.emit(ClockStepped(step))
+
+    def _note_loss(self, error: StoreUnavailable) -> None:
+        self.clock.lose_contact()
+        if self._lost_at is None:
+            self._lost_at = self.clock.monotonic()
+            self.emit(StoreLost(str(error)))
+
+    def _note_return(self) -> None:
+        if self._lost_at is not None:
+            self.emit(StoreBack(self.clock.monotonic() - self._lost_at))
+            self._lost_at = None
+
+    async def _sleep_until_due(self, stopping: asyncio.Event) -> None:
+        next_at = self.planner.next_at()
+        seconds = _LONGEST_SLEEP_SECONDS
+        if next_at is not None:
+            # A claim before its time by Redis's clock is refused, so aim behind the uncertainty of the estimate.
+            ahead = next_at - self.clock.now_ms() + min(self.clock.uncertain_ms, 5.0)
+            seconds = min(seconds, max(ahead / 1000, 0.0005))
+            if ahead < _LONGEST_SLEEP_SECONDS * 1000:
+                seconds += random.uniform(0, self.spread)
+        if self._unregistered:
+            return
+        self._wake.clear()
+        await _sleep(seconds, stopping, self._wake)
+
+
+async def _sleep(seconds: float, *until: asyncio.Event) -> None:
+    """Sleep, or less: until one of the events is set."""
+    waits = [asyncio.ensure_future(event.wait()) for event in until]
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
