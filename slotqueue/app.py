@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -90,7 +91,7 @@ class SlotQueue:
         queue: str | None = None,
         enqueuer: Enqueuer | None = None,
         policy: Policy | None = None,
-        **fields_of_policy: Any,
+        **fields_of_policy: Any,  # noqa: ANN401 - each field has a type of its own, checked when it is merged
     ) -> Job:
         """Add a job, before or after the start.
 
@@ -158,7 +159,7 @@ class SlotQueue:
             MissingExtra: arq is not installed.
             ConfigurationError: the class has no functions.
         """
-        from slotqueue.enqueuers.arq import guard_worker
+        from slotqueue.enqueuers.arq import guard_worker  # noqa: PLC0415 - arq is an extra
 
         return guard_worker(settings, url=self.url, namespace=self.namespace, emit=self.events)
 
@@ -311,7 +312,7 @@ def _typical_gap(schedule: Schedule) -> timedelta | None:
         at = schedule.next_after(at) if at is not None else None
         if at is not None:
             fires.append(at)
-    gaps = [later - earlier for earlier, later in zip(fires, fires[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(fires)]
     return max(gaps) if gaps else None
 
 

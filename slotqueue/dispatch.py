@@ -90,7 +90,7 @@ class Dispatcher:
         except TimeoutError:
             problem = Refused(f"the enqueuer did not answer within {ENQUEUE_SECONDS:.0f} s", is_sent_possible=True)
             return [problem] * len(group)
-        except Exception as error:  # an enqueuer may be anybody's code; its failure is these slots' answer only
+        except Exception as error:  # noqa: BLE001 - an enqueuer may be anybody's code; its failure is these slots' answer only
             return [Refused(f"{type(error).__name__}: {error}", is_sent_possible=True)] * len(group)
         if len(answers) != len(group):
             problem = Refused(f"the enqueuer answered {len(answers)} of {len(group)} messages", is_sent_possible=True)

@@ -60,7 +60,7 @@ class Policy:
     expires: Duration | None = None
     done_within: Duration | None = None
     lease: Duration = 60
-    requeue_after: Duration | None | Literal["default"] = "default"
+    requeue_after: Duration | Literal["default"] | None = "default"
     max_attempts: int = 5
     retention: Duration | None = None
     history: Duration | None = None
@@ -117,6 +117,8 @@ class Terms(NamedTuple):
             ValueError: fields are missing or no numbers.
         """
         words = text.split()
+        if len(words) < len(cls._fields):
+            raise ValueError(f"{text!r} lacks {len(cls._fields) - len(words)} of the terms")
         numbers = [int(word) for word in words[3 : len(cls._fields)]]
         return cls(words[0], words[1], words[2], *numbers)
 

@@ -84,7 +84,7 @@ class Planner:
         self._entries[job.name] = entry
         try:
             entry.fire = self._after(entry, entry.decided)
-        except Exception as error:  # a schedule may be anybody's code; one job must not stop the others
+        except Exception as error:  # noqa: BLE001 - a schedule may be anybody's code; one job must not stop the others
             return self._quarantine(entry, entry.decided, error)
         self._push(entry)
         return None
@@ -118,7 +118,7 @@ class Planner:
             entry = heapq.heappop(self._heap)[2]
             try:
                 plan.dues.append(self._due(entry, now))
-            except Exception as error:  # as in add
+            except Exception as error:  # noqa: BLE001 - as in add
                 plan.troubles.append(self._quarantine(entry, now, error))
         return plan
 
@@ -172,7 +172,7 @@ class Planner:
         return self._due_after_gap(entry, now)
 
     def _due_after_gap(self, entry: Entry, now: int) -> Due:
-        """Several slots are undecided: the newest and up to `lookback` before it are worth it, or with `coalesce` one."""
+        """Several are undecided: the newest and `lookback` before it are worth it, with `coalesce` only the newest."""
         job, first = entry.job, entry.fire or 0
         wanted = 1 if job.policy.coalesce else job.policy.lookback + 1
         fires = [

@@ -8,7 +8,6 @@ import secrets
 import socket
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 
 def process_id(name: str | None = None) -> str:
@@ -17,7 +16,7 @@ def process_id(name: str | None = None) -> str:
     return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
-def about_process(**more: Any) -> str:
+def about_process(**more: str | int) -> str:
     """What the registries say of a process, as JSON."""
     facts = {
         "host": socket.gethostname(),

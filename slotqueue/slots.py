@@ -8,6 +8,7 @@ colons. Keys that belong to a slot end in a word behind the timestamp, so none c
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -146,13 +147,11 @@ def parse_key(key: str) -> KeyParts:
         InvalidSlotKey: the text is no slot key; the message says what one looks like.
     """
     match = _KEY.fullmatch(key)
-    try:
-        if match is None:
-            raise ValueError
-        fire_time = datetime.fromisoformat(match["time"]).replace(tzinfo=UTC)
-    except ValueError:
-        raise InvalidSlotKey(f"{key!r} is no slot key; one looks like 'ran:rollup:2026-10-02T03:00' (UTC)") from None
-    return KeyParts(match["namespace"], match["job"], fire_time, match["mark"] or "")
+    if match is not None:
+        with suppress(ValueError):  # the 31st of February
+            fire_time = datetime.fromisoformat(match["time"]).replace(tzinfo=UTC)
+            return KeyParts(match["namespace"], match["job"], fire_time, match["mark"] or "")
+    raise InvalidSlotKey(f"{key!r} is no slot key; one looks like 'ran:rollup:2026-10-02T03:00' (UTC)")
 
 
 def is_slot_key(text: str) -> bool:

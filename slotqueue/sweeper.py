@@ -98,7 +98,7 @@ class Sweeper:
                 await self.sweep(stopping)
             except StoreUnavailable:
                 self.clock.lose_contact()  # the ticker reports the outage
-            except Exception as error:  # the loop must outlive what nobody foresaw; the fact is reported as critical
+            except Exception as error:  # noqa: BLE001 - the loop must outlive what nobody foresaw; the fact is reported as critical
                 self.emit(PassFailed("sweep", f"{type(error).__name__}: {error}"))
             try:
                 async with asyncio.timeout(self.every * random.uniform(0.8, 1.2)):

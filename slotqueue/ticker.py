@@ -137,7 +137,7 @@ class Ticker:
                 pause = min(max(pause * 2, 0.1), 2.0)
                 await _sleep(pause * random.uniform(0.5, 1.0), stopping)
                 continue
-            except Exception as error:  # the loop must outlive what nobody foresaw; the fact is reported as critical
+            except Exception as error:  # noqa: BLE001 - the loop must outlive what nobody foresaw; the fact is reported as critical
                 self.emit(PassFailed("tick", f"{type(error).__name__}: {error}"))
                 await _sleep(1.0, stopping)
                 continue
