@@ -44,7 +44,7 @@ def test_under_skip_a_queued_slot_is_never_enqueued_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("period", "retention", "history", "done_within"),
+    "period,retention,history,done_within",
     [
         (timedelta(minutes=1), DAY, DAY, timedelta(minutes=1)),
         (DAY, 10 * DAY, 90 * DAY, HOUR),
@@ -67,12 +67,12 @@ def test_the_text_form_reads_back() -> None:
 
 @pytest.mark.parametrize("text", ["", "c d a", "c d a x 0 5 1 1 0 1 1"])
 def test_a_damaged_text_form_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"lacks|invalid literal"):
         Terms.parse(text)
 
 
 @pytest.mark.parametrize(
-    ("given", "argument"),
+    "given,argument",
     [
         ({"on_crash": "retry"}, "on_crash"),
         ({"on_failure": "retry"}, "on_failure"),
