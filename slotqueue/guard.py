@@ -8,13 +8,9 @@ a crash: begin and end are carried through even while the worker is being cancel
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import secrets
-import socket
 from collections import OrderedDict
-from collections.abc import Callable
-from importlib.metadata import version
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from slotqueue.errors import StoreUnavailable
@@ -23,6 +19,7 @@ from slotqueue.guard_events import MessageDropped
 from slotqueue.heartbeat import Heartbeat, Lease
 from slotqueue.hold import AsyncHold, Judge, SyncHold, judge_plainly
 from slotqueue.patience import ask, ask_blocking, unharmed
+from slotqueue.process import about_process, process_id
 from slotqueue.protocols import Dropped, Process, Run, Slip, Store, SyncStore, Word
 from slotqueue.slots import parse_key
 
@@ -31,16 +28,14 @@ BEGIN_SECONDS = 2.5
 _MOST_UNANSWERED = 1000
 
 
-def worker_process(tasks: tuple[str, ...], **about: str) -> Process:
+def worker_process(tasks: Sequence[str], **about: str) -> Process:
     """Name this process as a worker; to be called after any fork.
 
     Args:
         tasks: with their worker system: "arq:send_digest".
         about: what else an operator may want to see.
     """
-    host = socket.gethostname()
-    facts = {"host": host, "pid": os.getpid(), "version": version("slotqueue"), **about}
-    return Process(f"{host}-{os.getpid()}-{secrets.token_hex(3)}", json.dumps(facts), tasks)
+    return Process(process_id(), about_process(**about), tuple(tasks))
 
 
 class Guard:

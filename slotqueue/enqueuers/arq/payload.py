@@ -1,0 +1,119 @@
+"""What stands in arq's Redis under the id of a slot: arq's own payload plus the slip, and arq's own results.
+
+A worker without the guard reads the payload as any other: arq looks at its own five entries only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Callable, Mapping
+from time import time
+from typing import Any
+
+from arq.jobs import Deserializer, Serializer, deserialize_result
+from arq.worker import JobExecutionFailed
+
+from slotqueue.errors import ConfigurationError
+from slotqueue.jobs import Job
+from slotqueue.protocols import Message, Slip
+from slotqueue.slots import SlotState
+
+SLIP_ENTRY = "slot"
+
+_NOT_FINAL_WHEN_POSTPONED = ("max ", "job expired")
+"""How arq's words begin where it lost a message that was to come back: nobody said that the job failed."""
+
+
+def payload_of(message: Message, serializer: Serializer | None) -> bytes:
+    """Serialise a message for arq.
+
+    Raises:
+        Exception: whatever the serializer raises for these arguments.
+    """
+    entries = _entries(message.task, message.args, message.kwargs)
+    entries[SLIP_ENTRY] = message.slip.to_json()
+    return (serializer or pickle.dumps)(entries)
+
+
+def slip_in(payload: bytes, deserializer: Deserializer | None) -> Slip | None:
+    """Read the slip of a payload; None where it has none.
+
+    Raises:
+        ValueError: marked as a slot, but the slip cannot be read.
+    """
+    try:
+        text = (deserializer or pickle.loads)(payload)[SLIP_ENTRY]
+    except Exception:  # noqa: BLE001 - not ours, then: arq has read this payload before, with the same deserializer
+        return None
+    try:
+        return Slip.from_json(text)
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"its slip cannot be read, it may be from a newer version: {error}") from error
+
+
+def check_arguments(job: Job, serializer: Serializer | None, deserializer: Deserializer | None) -> None:
+    """Refuse a job whose arguments arq could not carry, or whose slip would be lost on the way.
+
+    Raises:
+        ConfigurationError: names the job and the argument.
+    """
+    dump: Callable[[dict[str, Any]], bytes] = serializer or pickle.dumps
+    parts = [(f"args[{i}]", _entries(job.task, (value,), {})) for i, value in enumerate(job.args)]
+    parts += [(f"kwargs[{name!r}]", _entries(job.task, (), {name: value})) for name, value in job.kwargs.items()]
+    whole = _entries(job.task, job.args, job.kwargs)
+    for argument, entries in [*parts, ("args and kwargs", whole)]:
+        try:
+            dump(entries)
+        except Exception as error:  # serializers raise what they like
+            raise ConfigurationError(
+                f"arq's serializer refuses it ({type(error).__name__}: {error}); use values that it can carry",
+                job=job.name,
+                argument=argument,
+            ) from error
+    load: Deserializer | None = pickle.loads if serializer is None else deserializer
+    if load is None:
+        return
+    whole[SLIP_ENTRY] = "slip"
+    try:
+        is_kept = load(dump(whole)).get(SLIP_ENTRY) == "slip"
+    except Exception as error:
+        raise ConfigurationError(
+            f"what arq's serializer makes of them cannot be read back ({type(error).__name__}: {error})",
+            job=job.name,
+            argument="args and kwargs",
+        ) from error
+    if not is_kept:
+        raise ConfigurationError(
+            f"the serializer drops the entry {SLIP_ENTRY!r}, so that no worker could tell a slot; keep every entry",
+            job=job.name,
+            argument="job_serializer",
+        )
+
+
+def why_given_up(result: bytes, state: str, deserializer: Deserializer | None) -> str | None:
+    """Read from arq's result whether it has given a waiting slot up; None where it has not, or cannot be read.
+
+    A slot that waits as `postponed` was handed back cleanly: that arq counted too many tries, or did not find the
+    message any more, is no failure of the job, and the sweep sends it again.
+    """
+    try:
+        found = deserialize_result(result, deserializer=deserializer)
+    except Exception:  # noqa: BLE001 - an exception class that this process does not have, for example
+        return None
+    if found.success:
+        return None
+    if isinstance(found.result, asyncio.CancelledError):
+        return "aborted in arq"
+    text = str(found.result)
+    if (
+        state == SlotState.POSTPONED
+        and isinstance(found.result, JobExecutionFailed)
+        and text.startswith(_NOT_FINAL_WHEN_POSTPONED)
+    ):
+        return None
+    return f"arq gave it up: {text or type(found.result).__name__}"[:1024]
+
+
+def _entries(task: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"t": None, "f": task, "a": args, "k": dict(kwargs), "et": round(time() * 1000)}
