@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from arq.connections import ArqRedis, RedisSettings, create_pool
@@ -180,16 +181,21 @@ class ArqEnqueuer:
             else:
                 yield _Packed(at, message, payload)
 
-    async def _send(self, pool: ArqRedis, batch: Sequence[_Packed]) -> list[Any]:
+    async def _send(self, pool: ArqRedis, batch: Sequence[_Packed]) -> list[object]:
         queues: dict[str, int] = {}
         args: list[str | int | bytes] = [*_PREFIXES]
-        for _, message, payload in batch:
-            slip, queue = message.slip, message.queue or self.queue_name
-            index = queues.setdefault(queue, len(queues) + 2)
-            ttl = _ttl_ms(slip.terms)
-            args += (index, slip.key, slip.n, message.before, ttl, payload)
-        answers: list[Any] = await pool.register_script(_script())([abort_jobs_ss, *queues], args)
+        for (queue, n, before, ttl), group in groupby(batch, self._group_of):
+            members = list(group)
+            args += (queues.setdefault(queue, len(queues) + 2), n, before, ttl, len(members))
+            for _, message, payload in members:
+                args += (message.slip.key.encode(), payload)
+        answers: list[object] = await pool.register_script(_script())([abort_jobs_ss, *queues], args)
         return answers
+
+    def _group_of(self, packed: _Packed) -> tuple[str, int, str, int]:
+        """What the messages of a group share, so that it is sent once."""
+        message = packed.message
+        return message.queue or self.queue_name, message.slip.n, message.before, _ttl_ms(message.slip.terms)
 
 
 @cache
