@@ -1,5 +1,6 @@
 """The verbs as commands: what to send, and how to read the answer. No input or output here."""
 
+# ruff: noqa: ANN401 - a reply is anything until it is read
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -117,7 +118,7 @@ class Commands:
         def read(reply: Any) -> list[Waiting]:
             return [Waiting(key, state, int(n), task) for key, state, n, task in reply]
 
-        return Command("waiting", [self.keys.slot_of(key).record for key in keys], list(keys), read)
+        return Command("waiting", [self.keys.record(key) for key in keys], list(keys), read)
 
     def begin(self, slip: Slip, *, token: str, worker: str, from_fence: str | int) -> Command[Run | Dropped]:
         """See `Verbs.begin`."""

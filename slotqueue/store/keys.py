@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from slotqueue.errors import InvalidSlotKey
 from slotqueue.slots import parse_key
 
 
@@ -44,14 +45,22 @@ class Keys:
         """The gaps of a job: list."""
         return f"{self.namespace}:{job}:missed"
 
+    def record(self, key: str) -> str:
+        """The record of a slot: hash."""
+        return f"{key}:record"
+
     def slot(self, key: str, job: str) -> SlotKeys:
         """The keys of a slot whose job is known."""
-        return SlotKeys(key, f"{key}:done", f"{key}:record", f"{self.namespace}:{job}:slots")
+        return SlotKeys(key, f"{key}:done", self.record(key), self.listing(job))
 
     def slot_of(self, key: str) -> SlotKeys:
         """The keys of a slot of which only the key is known.
 
-        Raises:
-            InvalidSlotKey: the text is no slot key.
+        A text that is no slot key gets keys as well: it may have strayed into the open slots, and the script that
+        finds no record for it takes it out.
         """
-        return self.slot(key, parse_key(key).job)
+        try:
+            job = parse_key(key).job
+        except InvalidSlotKey:
+            job = ""
+        return self.slot(key, job)

@@ -44,7 +44,8 @@ end
 
 local function begin_without_record()
   if tonumber(slip.fire) + slip.terms.retention < now then return {'expired'} end
-  record = anew(slot, slip, worker)
+  record, wrong = anew(slot, slip, worker)
+  if wrong then return {'broken', wrong} end
   if slip.terms.complete then return run() end
   return end_as('lost', 'Redis lost the record, and nobody can say whether it had begun', 'lost')
 end
@@ -52,7 +53,7 @@ end
 if wrong then return {'broken', wrong} end
 if redis.call('EXISTS', slot.done) == 1 then return {'done'} end
 if not record then
-  if not slip then return {'expired'} end
+  if not slip then return {'broken', 'no record, and the message says no terms'} end
   return begin_without_record()
 end
 

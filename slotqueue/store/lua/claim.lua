@@ -12,22 +12,23 @@ local replica, grace = ARGV[1], tonumber(ARGV[3])
 if redis.call('GET', KEYS[EPOCH]) ~= ARGV[2] then return {now, 0} end
 local pausing = redis.call('EXISTS', KEYS[PAUSES]) == 1
 
-local function owner_asks_again(slot, owner)
-  if owner ~= replica then return false end
-  local record = load(slot)
-  return record and record.state == 'claimed' and record.n == 0
+-- There is a claim of ours, a done marker or a record.
+local function answer_again(slot, is_ours)
+  local record, wrong = load(slot)
+  if wrong then return {'broken', wrong} end
+  return is_ours and record and record.state == 'claimed' and record.n == 0 and 'won' or 'taken'
 end
 
 local function claim(slot, job, fire_ms, start_ms, task, version, text)
   local fire, terms = tonumber(fire_ms), terms_of(text)
   local owner = redis.pcall('GET', slot.claim)
   if type(owner) == 'table' then return {'broken', owner.err} end
-  if owner then return owner_asks_again(slot, owner) and 'won' or 'taken' end
-  if redis.call('EXISTS', slot.done, slot.record) > 0 then return 'taken' end
+  if owner and owner ~= replica then return 'taken' end
+  if owner or redis.call('EXISTS', slot.done, slot.record) > 0 then return answer_again(slot, owner) end
   if fire > now then return 'early' end
   if not terms then return {'broken', 'the terms are damaged: ' .. text} end
-  local indexed = redis.pcall('ZSCORE', slot.index, '')
-  if type(indexed) == 'table' then return {'broken', indexed.err} end
+  local wrong = index_problem(slot)
+  if wrong then return {'broken', wrong} end
 
   if not redis.call('SET', slot.claim, replica, 'NX', 'PX', grace + terms.retention) then return 'taken' end
   redis.call('HSET', slot.record, 'state', 'claimed', 'by', replica, 'claimed', now, 'n', 0, 'fire', fire_ms,
@@ -36,7 +37,7 @@ local function claim(slot, job, fire_ms, start_ms, task, version, text)
   redis.call('ZADD', slot.index, fire, member)
   redis.call('ZREMRANGEBYSCORE', slot.index, '-inf', now - terms.history)
   redis.call('PEXPIRE', slot.index, math.max(terms.history, KEEP_DEAD))
-  local decided = tonumber(redis.call('HGET', KEYS[DECIDED], job) or 0)
+  local decided = tonumber(redis.call('HGET', KEYS[DECIDED], job) or '') or 0
   if fire > decided then redis.call('HSET', KEYS[DECIDED], job, fire_ms) end
 
   if pausing and is_paused(job) then

@@ -15,8 +15,9 @@ if wrong then return {'broken', wrong} end
 if not record then
   if redis.call('EXISTS', slot.done) == 1 then return 'yes' end
   if not slip then return {'broken', 'no record, and the message says no terms'} end
-  record = anew(slot, slip, worker)
-  record.fence = fence
+  record, wrong = anew(slot, slip, worker)
+  if wrong then return {'broken', wrong} end
+  record.state, record.fence = 'running', fence
   redis.call('HSET', slot.record, 'fence', fence, 'worker', worker)
 end
 if record.fence ~= fence then return 'stale' end

@@ -11,7 +11,8 @@ local function beat(slot, fence, token, worker, slip)
   if wrong then return {'broken', wrong} end
   if not record then
     if not slip or redis.call('EXISTS', slot.done) == 1 then return 'stale' end
-    record = anew(slot, slip, worker)
+    record, wrong = anew(slot, slip, worker)
+    if wrong then return {'broken', wrong} end
     record.state, record.fence = 'running', tonumber(fence)
     redis.call('HSET', slot.record, 'state', 'running', 'fence', fence, 'token', token, 'worker', worker, 'began', now)
   end

@@ -5,7 +5,7 @@
 -- then five a gap: job, after (exclusive) ms, until (inclusive) ms, how long to keep it ms, why
 --
 -- Slots that another replica decided meanwhile are no gap: what is left begins where the job is decided. A gap that
--- continues the last one lengthens it. Returns from when each gap was recorded, 0 where nothing was missed;
+-- continues the last one lengthens it. A list that is none is replaced. Returns from when each gap was recorded, 0 where nothing was missed;
 -- an empty list where the epoch is another.
 
 local clock = redis.call('TIME')
@@ -15,10 +15,12 @@ if redis.call('GET', KEYS[1]) ~= ARGV[2] then return {} end
 local function text(number) return string.format('%.0f', number) end
 
 local function miss(gaps, job, after, till, keep, why)
-  local from = math.max(after, tonumber(redis.call('HGET', KEYS[2], job) or 0))
+  local from = math.max(after, tonumber(redis.call('HGET', KEYS[2], job) or '') or 0)
   if from >= till then return 0 end
-  local first, last = from, redis.call('LINDEX', gaps, -1)
-  if last then
+  local first, last = from, redis.pcall('LINDEX', gaps, -1)
+  if type(last) == 'table' then
+    redis.call('DEL', gaps)
+  elseif last then
     local begins, ends, reason = string.match(last, '^(%d+) (%d+) %d+ %S+ (.*)$')
     if ends and tonumber(ends) == from and reason == why then
       redis.call('RPOP', gaps)

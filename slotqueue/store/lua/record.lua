@@ -43,7 +43,7 @@ end
 -- The record of a slot. Returns it, or nil where there is none; or nil and what is wrong with it.
 local function load(slot)
   local got = redis.pcall('HMGET', slot.record, 'state', 'n', 'fence', 'token', 'spent', 'terms', 'fire', 'start',
-    'task', 'version', 'claimed', 'began', 'waits', 'unsent', 'before', 'worker')
+    'task', 'version', 'claimed', 'began', 'waits', 'unsent', 'before', 'worker', 'events')
   if got.err then return nil, got.err end
   if not got[1] then
     if redis.call('EXISTS', slot.record) == 1 then return nil, 'the record has no state' end
@@ -59,9 +59,9 @@ local function load(slot)
   if not (OPEN_STATES[record.state] or ENDED_STATES[record.state]) then
     return nil, 'the record has a state that this version does not know: ' .. record.state
   end
-  if not (record.n and record.fence and record.spent and record.terms and record.fire and claimed and began and waits) then
-    return nil, 'the record is damaged'
-  end
+  local is_sound = record.n and record.fence and record.spent and record.terms and record.fire and claimed and began
+    and waits and string.find(got[17] or '0', '^%d+$')
+  if not is_sound then return nil, 'the record is damaged' end
   record.idle_since = math.max(claimed, began, waits)
   return record
 end
@@ -119,8 +119,17 @@ local function strike(slot, record, why, text)
   return 'dead'
 end
 
+-- What is wrong with the index of the slot's job, nil where nothing is: asked before the first write.
+local function index_problem(slot)
+  local answer = redis.pcall('ZSCORE', slot.index, '')
+  return type(answer) == 'table' and answer.err or nil
+end
+
 -- A record that Redis lost, made anew from what a message carries. `slip` as in slip_at.
+-- Returns it, or nil and what stands in the way.
 local function anew(slot, slip, by)
+  local wrong = index_problem(slot)
+  if wrong then return nil, wrong end
   redis.call('SET', slot.claim, by, 'NX', 'PX', slip.terms.retention)
   redis.call('HSET', slot.record, 'state', 'queued', 'by', by, 'claimed', now, 'n', slip.n, 'fire', slip.fire,
     'start', slip.start, 'task', slip.task, 'version', slip.version, 'terms', slip.text)

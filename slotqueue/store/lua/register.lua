@@ -37,7 +37,7 @@ local function since_of(job, version, known)
 end
 
 local function decided_of(job, known)
-  local decided = tonumber(redis.call('HGET', KEYS[3], job) or 0)
+  local decided = tonumber(redis.call('HGET', KEYS[3], job) or '') or 0
   if known > decided then
     redis.call('HSET', KEYS[3], job, text(known))
     return known

@@ -8,9 +8,12 @@
 -- done, gone, unknown, missed, skipped, lost, dead, later (not now, or somebody else was faster), broken.
 
 local replica, contact, grace = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local LOOK_AGAIN = 5000
 
-local function put_off(slot, ms)
+-- What cannot be judged now makes room for the others that are due.
+local function put_off(slot, ms, retention)
   redis.call('ZADD', KEYS[OPEN], now + ms, slot.key)
+  live(KEYS[OPEN], ms + retention)
 end
 
 local function end_as(slot, record, state, why)
@@ -30,7 +33,6 @@ end
 
 local function take_over_running(slot, record, task)
   local terms = record.terms
-  if contact < terms.lease / 3 then return {'later', 'contact with Redis is too young to judge a lease'} end
   if not terms.complete then
     return end_as(slot, record, 'lost', 'its worker ' .. record.worker .. ' fell silent')
   end
@@ -48,7 +50,7 @@ local function take_over(slot, task)
   if not deadline or tonumber(deadline) > now then return {'later', 'somebody else was faster'} end
   local record, wrong = load(slot)
   if wrong then
-    put_off(slot, 10 * MINUTE)
+    put_off(slot, 10 * MINUTE, DAY)
     return {'broken', wrong}
   end
   if not record or not OPEN_STATES[record.state] then
@@ -57,10 +59,15 @@ local function take_over(slot, task)
   end
   if redis.call('EXISTS', slot.done) == 1 then return end_as(slot, record, 'done', 'it has a done marker') end
 
-  local terms, waited = record.terms, now - record.idle_since >= record.terms.retention
+  local terms = record.terms
+  local waited, missing_contact = now - record.idle_since >= terms.retention, terms.lease / 3 - contact
+  if record.state == 'running' and missing_contact > 0 then
+    put_off(slot, math.ceil(math.min(missing_contact, LOOK_AGAIN)), terms.retention)
+    return {'later', 'contact with Redis is too young to judge a lease'}
+  end
   if task == '' then
     if waited then return end_as(slot, record, 'missed', 'no replica knows its job any more') end
-    put_off(slot, 10 * MINUTE)
+    put_off(slot, 10 * MINUTE, terms.retention)
     live(slot.record, 10 * MINUTE + terms.retention)
     live(slot.claim, 10 * MINUTE + terms.retention)
     return {'unknown', 'this replica does not know the job'}
