@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -15,9 +17,12 @@ from slotqueue.errors import ConfigurationError, StoreUnavailable
 
 CONNECT_SECONDS = 2.0
 ANSWER_SECONDS = 3.0
-_STALE = (redis.ConnectionError,)
 UNREACHABLE = (redis.RedisError, OSError, TimeoutError)
 """What a call to Redis may raise for reasons that are not ours."""
+
+# A pooled connection that the server closed while idle fails at once, and one to a server that became a replica is
+# of no use any more: every verb may be asked again, so ask, on a new connection to wherever the name points now.
+_ASK_AGAIN = (redis.ConnectionError, redis.exceptions.ReadOnlyError)
 
 
 def async_client(url: str) -> redis.asyncio.Redis:
@@ -26,9 +31,10 @@ def async_client(url: str) -> redis.asyncio.Redis:
     Raises:
         ConfigurationError: a URL that redis-py cannot read.
     """
-    # A pooled connection that the server closed while idle fails at once: every verb may be asked again, so ask.
-    retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 1, supported_errors=_STALE)
-    client: redis.asyncio.Redis = _from_url(redis.asyncio.Redis, url, retry)
+    retry = redis.asyncio.retry.Retry(redis.backoff.NoBackoff(), 1, supported_errors=_ASK_AGAIN)
+    with _reading(url):
+        client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url, **_options(retry))
+        _try_options(client.connection_pool)
     return client
 
 
@@ -38,42 +44,27 @@ def blocking_client(url: str) -> redis.Redis:
     Raises:
         ConfigurationError: a URL that redis-py cannot read.
     """
-    retry = redis.retry.Retry(redis.backoff.NoBackoff(), 1, supported_errors=_STALE)
-    client: redis.Redis = _from_url(redis.Redis, url, retry)
+    retry = redis.retry.Retry(redis.backoff.NoBackoff(), 1, supported_errors=_ASK_AGAIN)
+    with _reading(url):
+        client: redis.Redis = redis.Redis.from_url(url, **_options(retry))
+        _try_options(client.connection_pool)
     return client
-
-
-def _from_url(kind: Any, url: str, retry: Any) -> Any:
-    try:
-        return kind.from_url(
-            url,
-            decode_responses=True,
-            encoding_errors="replace",
-            socket_connect_timeout=CONNECT_SECONDS,
-            socket_timeout=ANSWER_SECONDS,
-            retry=retry,
-            client_name="slotqueue",
-        )
-    except (ValueError, TypeError) as error:
-        raise ConfigurationError(
-            f"{safe_url(url)} is no Redis URL ({error}); one looks like redis://user:password@host:6379/0",
-            argument="redis",
-        ) from None
 
 
 def safe_url(url: str) -> str:
     """The URL without its password, for texts that people see."""
     try:
         parts = urlsplit(url)
-        has_password = parts.password is not None
+        user, has_password = parts.username or "", parts.password is not None
+        parts.port  # noqa: B018 - raises where a "/" or "#" in a password tore the URL apart
     except ValueError:
-        return "the given text"
-    if parts.query:
-        parts = parts._replace(query="")
+        return _without_credentials(url)
+    if "@" in parts.path + parts.query + parts.fragment:
+        return _without_credentials(url)
+    parts = parts._replace(query="")
     if not has_password:
         return urlunsplit(parts)
     host = parts.netloc.rpartition("@")[2]
-    user = parts.username or ""
     return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
 
 
@@ -81,3 +72,41 @@ def unavailable(url: str, error: BaseException) -> StoreUnavailable:
     """Say in one line which Redis does not answer, and why."""
     text = str(error).strip() or type(error).__name__
     return StoreUnavailable(f"Redis at {safe_url(url)}: {text}")
+
+
+def _options(retry: object) -> dict[str, Any]:
+    return {
+        "decode_responses": True,
+        "encoding_errors": "replace",
+        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_timeout": ANSWER_SECONDS,
+        "retry": retry,
+        "retry_on_error": list(_ASK_AGAIN),
+        "client_name": "slotqueue",
+    }
+
+
+def _try_options(pool: redis.ConnectionPool | redis.asyncio.ConnectionPool) -> None:
+    """Build a connection and leave it unconnected: an option that redis-py does not know shows only there."""
+    pool.connection_class(**pool.connection_kwargs)
+
+
+@contextmanager
+def _reading(url: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError) as error:
+        why = "" if "@" in url else f" ({error})"  # or the error would quote a piece of the password
+        raise ConfigurationError(
+            f"{safe_url(url)} is no Redis URL{why}; one looks like redis://user:password@host:6379/0",
+            argument="redis",
+        ) from None
+
+
+def _without_credentials(url: str) -> str:
+    """What stands between "//" and the last "@" may be a password, whatever else it looks like."""
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return "the given text"
+    before, found, host = rest.rpartition("@")
+    return f"{scheme}://***@{host.partition('?')[0]}" if found else f"{scheme}://{before or host}".partition("?")[0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from typing import Any, TypeVar
 
 import redis
@@ -86,15 +85,13 @@ class BlockingStore:
         self._client = blocking_client(url)
         self._pid = os.getpid()
         self._scripts: dict[str, Any] = {}
-        self._lock = threading.Lock()
 
     @property
     def client(self) -> redis.Redis:
         """The client of this process."""
-        with self._lock:
-            if self._pid != os.getpid():
-                self._client, self._pid, self._scripts = blocking_client(self.url), os.getpid(), {}
-            return self._client
+        if self._pid != os.getpid():  # no lock: one that another thread held at the fork would stay held here
+            self._client, self._scripts, self._pid = blocking_client(self.url), {}, os.getpid()
+        return self._client
 
     def run(self, command: Command[T]) -> T:
         """See `slotqueue.protocols.SyncStore.run`."""
