@@ -1,0 +1,250 @@
+"""What a reader asks: plain pipelines that write nothing, bounded round trips, never `KEYS` or `SCAN`.
+
+A slot's keys may be damaged (a key of another type, a record without sense): that is an answer about this slot, not an
+error. Only a Redis that does not answer, or a damaged key of the whole namespace, raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import redis
+
+from slotqueue.errors import StoreUnavailable
+from slotqueue.store.connections import UNREACHABLE, safe_url, unavailable
+from slotqueue.store.keys import Keys
+from slotqueue.store.readings import (
+    Gap,
+    JobKnown,
+    ProcessSeen,
+    SlotKept,
+    as_instant,
+    as_number,
+    fleet_seen_of,
+    gap_of,
+    job_of,
+    process_of,
+    slot_of,
+)
+from slotqueue.store.redis import AsyncStore
+
+T = TypeVar("T")
+
+_CHUNK = 1000
+"""Commands in one pipeline."""
+_WRONG_TYPE = "WRONGTYPE"
+_FLEET = ""
+"""The field of the registry of jobs that says when any replica was last seen."""
+
+Queue = Callable[[Any], object]
+"""Puts one command on a pipeline."""
+
+
+class JobFacts(NamedTuple):
+    """What the namespace says of one job. Instants are ms of Redis's time.
+
+    Args:
+        known: its schedule versions in the registry; None where no replica ever registered it.
+        decided: every slot up to this fire time is decided, 0 for none.
+        gaps: slots that nobody decided, oldest first; the newest 100.
+        paused_until: None where it is not paused, 0 for ever.
+        fleet_seen: when any replica last registered, 0 for never.
+    """
+
+    known: JobKnown | None
+    decided: int
+    gaps: list[Gap]
+    paused_until: int | None
+    fleet_seen: int
+
+
+class Reader:
+    """Reads one namespace.
+
+    Args:
+        store: the coordinating Redis.
+        namespace: what every key begins with.
+    """
+
+    def __init__(self, store: AsyncStore, namespace: str) -> None:
+        self.keys = Keys(namespace)
+        self._store = store
+
+    # ---- slots
+
+    async def slots(self, keys: Sequence[str]) -> list[SlotKept]:
+        """Read all that is kept of slots; answers in the order of `keys`.
+
+        Args:
+            keys: sound slot keys of this namespace.
+
+        Raises:
+            StoreUnavailable: ask again.
+        """
+        found: list[SlotKept] = []
+        for at in range(0, len(keys), _CHUNK // 8):
+            some = keys[at : at + _CHUNK // 8]
+            replies = await self._ask([queue for key in some for queue in self._questions(key)])
+            found += [slot_of(key, replies[i * 8 : (i + 1) * 8]) for i, key in enumerate(some)]
+        return found
+
+    async def states(self, keys: Sequence[str]) -> list[str]:
+        """Read only where slots stand: the word in the record, "" where there is none or it is damaged."""
+
+        def question(key: str) -> Queue:
+            return lambda pipe: pipe.hget(self.keys.record(key), "state")
+
+        replies = await self._ask([question(key) for key in keys])
+        return ["" if isinstance(reply, Exception) else reply or "" for reply in replies]
+
+    async def newest(self, jobs: Sequence[str], limit: int) -> list[str]:
+        """Find the newest slots on record of some jobs, in two rounds however many jobs there are.
+
+        The newest `limit` slots can only belong to the `limit` jobs whose own newest slots are the newest.
+
+        Args:
+            jobs: names.
+            limit: how many slots at most, > 0.
+
+        Returns:
+            Slot keys, the newest first.
+        """
+        heads = await self._listed(jobs, "-inf", 1)
+        leading = sorted(((rows[0][0], job) for job, rows in heads.items() if rows), reverse=True)[:limit]
+        if not leading:
+            return []
+        rows = await self._listed([job for _, job in leading], leading[-1][0], limit)
+        return [key for _, key in sorted((row for each in rows.values() for row in each), reverse=True)[:limit]]
+
+    async def open_keys(self, limit: int) -> list[str]:
+        """Ask for keys of open slots, by deadline."""
+        (reply,) = await self._ask([lambda pipe: pipe.zrange(self.keys.of("open"), 0, limit - 1)])
+        found: list[str] = self._sound(reply)
+        return found
+
+    async def dead_keys(self, limit: int) -> list[str]:
+        """Ask for keys of dead letters and lost slots, the newest first."""
+        (reply,) = await self._ask([lambda pipe: pipe.zrevrange(self.keys.of("dead"), 0, limit - 1)])
+        found: list[str] = self._sound(reply)
+        return found
+
+    # ---- jobs
+
+    async def job(self, name: str) -> JobFacts:
+        """Read what the namespace says of one job."""
+        keys = self.keys
+        known, decided, gaps, paused, all_paused, fleet = await self._ask(
+            [
+                lambda pipe: pipe.hget(keys.of("jobs"), name),
+                lambda pipe: pipe.hget(keys.of("decided"), name),
+                lambda pipe: pipe.lrange(keys.missed(name), 0, -1),
+                lambda pipe: pipe.hget(keys.of("pauses"), name),
+                lambda pipe: pipe.hget(keys.of("pauses"), "*"),
+                lambda pipe: pipe.hget(keys.of("jobs"), _FLEET),
+            ],
+        )
+        pauses = [as_number(each) for each in map(self._sound, (paused, all_paused)) if each is not None]
+        until = None if not pauses else 0 if 0 in pauses else max(pauses)
+        lines = [] if isinstance(gaps, Exception) else gaps
+        return JobFacts(
+            job_of(name, self._sound(known)),
+            as_number(self._sound(decided)),
+            [gap for line in lines if (gap := gap_of(line)) is not None],
+            until,
+            as_number((self._sound(fleet) or "").partition(":")[0]),
+        )
+
+    async def jobs(self) -> dict[str, JobKnown]:
+        """Read the registry: every job that any replica ever made known, by name."""
+        (found,) = await self._ask([lambda pipe: pipe.hgetall(self.keys.of("jobs"))])
+        known = {name: job_of(name, text) for name, text in self._sound(found).items() if name != _FLEET}
+        return {name: each for name, each in known.items() if each is not None}
+
+    async def job_names(self) -> list[str]:
+        """Read the names of all known jobs."""
+        (found,) = await self._ask([lambda pipe: pipe.hkeys(self.keys.of("jobs"))])
+        return [name for name in self._sound(found) if name != _FLEET]
+
+    # ---- processes
+
+    async def tasks(self) -> dict[str, int]:
+        """Read which tasks guarded workers know ("arq:send_digest"), and when such a worker was last seen, ms."""
+        (found,) = await self._ask([lambda pipe: pipe.zrange(self.keys.of("tasks"), 0, -1, withscores=True)])
+        return {task: as_instant(score) or 0 for task, score in self._sound(found)}
+
+    async def replicas(self) -> list[ProcessSeen]:
+        """Read the registry of replicas, the one seen last first. One that vanished stays for a day."""
+        return await self._processes("replicas")
+
+    async def workers(self) -> list[ProcessSeen]:
+        """Read the registry of guarded workers, the one seen last first. One that vanished stays for a day."""
+        return await self._processes("workers")
+
+    async def now(self) -> int:
+        """Read Redis's time, ms."""
+        ((seconds, micros),) = await self._ask([lambda pipe: pipe.time()])
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    # ---- how it asks
+
+    def _questions(self, key: str) -> list[Queue]:
+        claim, done, record, _ = self.keys.slot_of(key)
+        return [
+            lambda pipe: pipe.get(claim),
+            lambda pipe: pipe.pttl(claim),
+            lambda pipe: pipe.get(done),
+            lambda pipe: pipe.pttl(done),
+            lambda pipe: pipe.hgetall(record),
+            lambda pipe: pipe.pttl(record),
+            lambda pipe: pipe.zscore(self.keys.of("open"), key),
+            lambda pipe: pipe.zscore(self.keys.of("dead"), key),
+        ]
+
+    async def _listed(self, jobs: Sequence[str], least: float | str, limit: int) -> dict[str, list[tuple[int, str]]]:
+        found: dict[str, list[tuple[int, str]]] = {}
+
+        def question(job: str) -> Queue:
+            return lambda pipe: pipe.zrevrangebyscore(
+                self.keys.listing(job), "+inf", least, start=0, num=limit, withscores=True
+            )
+
+        replies = await self._ask([question(job) for job in jobs])
+        for job, reply in zip(jobs, replies, strict=True):
+            rows = [] if isinstance(reply, Exception) else reply
+            found[job] = [
+                (at, f"{self.keys.namespace}:{job}:{tail}")
+                for tail, score in rows
+                if (at := as_instant(score)) is not None
+            ]
+        return found
+
+    async def _processes(self, word: str) -> list[ProcessSeen]:
+        (found,) = await self._ask([lambda pipe: pipe.hgetall(self.keys.of(word))])
+        seen = [process_of(name, text) for name, text in self._sound(found).items()]
+        return sorted(seen, key=lambda each: each.seen, reverse=True)
+
+    async def _ask(self, questions: Iterable[Queue]) -> list[Any]:
+        """Send questions by the thousand; a key of the wrong type is an answer, everything else raises."""
+        wanted, replies = list(questions), list[Any]()
+        try:
+            for at in range(0, len(wanted), _CHUNK):
+                async with self._store.client.pipeline(transaction=False) as pipe:
+                    for queue in wanted[at : at + _CHUNK]:
+                        queue(pipe)
+                    replies += await pipe.execute(raise_on_error=False)
+        except UNREACHABLE as error:
+            raise unavailable(self._store.url, error) from error
+        for reply in replies:
+            if isinstance(reply, redis.RedisError) and not str(reply).startswith(_WRONG_TYPE):
+                raise unavailable(self._store.url, reply) from reply
+        return replies
+
+    def _sound(self, reply: T) -> T:
+        """Take an answer about a key of the namespace: where that one is of another type, nothing can be said."""
+        if isinstance(reply, redis.RedisError):
+            raise StoreUnavailable(
+                f"Redis at {safe_url(self._store.url)}: a key of the namespace {self.keys.namespace!r} "
+                f"is of another type: {reply}"
+            ) from reply
+        return reply
