@@ -21,7 +21,6 @@ from slotqueue.store.readings import (
     SlotKept,
     as_instant,
     as_number,
-    fleet_seen_of,
     gap_of,
     job_of,
     process_of,

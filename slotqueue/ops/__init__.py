@@ -1,0 +1,31 @@
+"""What an operator asks: async functions over a `Site`, each answering with frozen values. Nothing here prints.
+
+>>> site = Site.of(slots)              # or Site.at("redis://localhost:6379/0", "ran"), where there is no code
+>>> (await account(site, "ran:rollup:2026-10-02T03:00")).says
+"""
+
+from slotqueue.ops.account import Account, LastRun, account
+from slotqueue.ops.checking import Checked, Finding, JobChecked, Severity, check, check_jobs
+from slotqueue.ops.fires import Fire, upcoming
+from slotqueue.ops.site import Site
+from slotqueue.ops.slots import Recent, SlotRow, recent
+from slotqueue.ops.timeline import Moment
+
+__all__ = [
+    "Account",
+    "Checked",
+    "Finding",
+    "Fire",
+    "JobChecked",
+    "LastRun",
+    "Moment",
+    "Recent",
+    "Severity",
+    "Site",
+    "SlotRow",
+    "account",
+    "check",
+    "check_jobs",
+    "recent",
+    "upcoming",
+]

@@ -1,0 +1,57 @@
+"""How instants, durations and names are said to people."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from slotqueue.slots import from_ms
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def instant(at: datetime | int) -> str:
+    """Say an aware instant, or ms since the epoch, in UTC: "2026-10-02T03:00:00Z", with ms where there are any."""
+    moment = from_ms(at) if isinstance(at, int) else at.astimezone(UTC)
+    has_ms = moment.microsecond >= 1000
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds" if has_ms else "seconds") + "Z"
+
+
+def duration(ms: float) -> str:
+    """Say how long, with two units at most: "12 ms", "3.2 s", "4 min 10 s", "3 d 4 h"."""
+    ms = abs(round(ms))
+    if ms < 1000:
+        return f"{ms} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.1f}".removesuffix(".0") + " s"
+    words: list[str] = []
+    for size, unit in _UNITS:
+        count, ms = divmod(ms, size)
+        if count or words:
+            words.append(f"{count} {unit}" if count else "")
+        if len(words) == 2:
+            break
+    return " ".join(word for word in words if word)
+
+
+def within(at: int, now: int) -> str:
+    """Say how far an instant is from now: "in 3 s", "4 min 10 s ago"."""
+    return f"in {duration(at - now)}" if at > now else f"{duration(now - at)} ago"
+
+
+def count(number: int, noun: str) -> str:
+    """Say how many: "1 slot", "3 slots"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Say which known names come close, or which there are: a sentence, "" where nothing is known."""
+    names = list(known)
+    if not names:
+        return ""
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    shown = ", ".join(map(repr, sorted(names)[:10]))
+    return f"known are {shown}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"
