@@ -113,16 +113,27 @@ class Ticker:
         for trouble in plan.troubles:
             self.emit(JobTroubled(trouble.job.name, trouble.error))
         waiting = deque(plan.dues)
+        sending: asyncio.Task[Counter[str]] | None = None
         try:
             await self._miss([due.gap for due in plan.dues if due.gap])
             while waiting and not (stopping and stopping.is_set()):
-                chunk = self._next_chunk(waiting)
-                if not await self._decide(chunk, counts):
+                won = await self._claim(self._next_chunk(waiting), counts)
+                if won is None:
                     await self._recover_from_data_loss(waiting)
                     break
+                if sending is not None:
+                    counts += await sending
+                # The next chunk is claimed while this one goes out: two round trips share their waits.
+                sending = asyncio.create_task(self._send(won))
+        except asyncio.CancelledError:
+            if sending is not None:
+                sending.cancel()
+            raise
         finally:
             for due in waiting:
                 self.planner.put_back(due)
+            if sending is not None:
+                counts += await sending
         self.ticked_at = self.clock.monotonic()
         return counts
 
@@ -156,8 +167,8 @@ class Ticker:
             size += len(chunk[-1].offers)
         return chunk
 
-    async def _decide(self, chunk: list[Due], counts: Counter[str]) -> bool:
-        """Claim a chunk and enqueue what was won. False where Redis has lost its data."""
+    async def _claim(self, chunk: list[Due], counts: Counter[str]) -> list[Message] | None:
+        """Claim a chunk; the messages of what was won. None where Redis has lost its data."""
         offers = [offer for due in chunk for offer in due.offers]
         sent = self.clock.monotonic()
         try:
@@ -171,18 +182,22 @@ class Ticker:
         if not claims.is_same_epoch:
             for due in chunk:
                 self.planner.put_back(due)
-            return False
+            return None
         verdicts = dict(zip((offer.slot.key for offer in offers), claims.verdicts, strict=True))
         self._settle(chunk, verdicts)
-        won = [message for offer in offers if (message := self._take(offer, verdicts, claims.now))]
         counts["offered"] += len(offers)
         counts.update(verdict.word.value for verdict in claims.verdicts)
-        if won:
-            began = self.clock.monotonic()
-            counts += await self.dispatcher.send(won)
-            took = (self.clock.monotonic() - began) / len(won)
-            self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
-        return True
+        return [message for offer in offers if (message := self._take(offer, verdicts, claims.now))]
+
+    async def _send(self, won: list[Message]) -> Counter[str]:
+        """Enqueue what was won, and learn how long that takes."""
+        if not won:
+            return Counter()
+        began = self.clock.monotonic()
+        counts = await self.dispatcher.send(won)
+        took = (self.clock.monotonic() - began) / len(won)
+        self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
+        return counts
 
     def _settle(self, chunk: list[Due], verdicts: dict[str, Verdict]) -> None:
         for due in chunk:

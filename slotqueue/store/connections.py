@@ -14,6 +14,7 @@ import redis.backoff
 import redis.retry
 
 from slotqueue.errors import ConfigurationError, StoreUnavailable
+from slotqueue.wire import pack_in_c
 
 CONNECT_SECONDS = 2.0
 ANSWER_SECONDS = 3.0
@@ -35,6 +36,7 @@ def async_client(url: str) -> redis.asyncio.Redis:
     with _reading(url):
         client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url, **_options(retry))
         _try_options(client.connection_pool)
+    pack_in_c(client.connection_pool)
     return client
 
 

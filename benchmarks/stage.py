@@ -1,0 +1,40 @@
+"""What the benchmarks share: the application under measure, and the server it runs against."""
+
+from __future__ import annotations
+
+import time
+
+from slotqueue import Cron, Every, Policy, SlotQueue
+from slotqueue.enqueuers.arq import ArqEnqueuer
+
+PERIOD = 10
+"""Seconds between two bursts."""
+
+
+def application(url: str, jobs: int, *, namespace: str = "ran", sweep_every: float = 60) -> SlotQueue:
+    """A SlotQueue with so many jobs that fall due at one instant, every ten seconds."""
+    slots = SlotQueue(
+        url,
+        enqueuer=ArqEnqueuer(),
+        defaults=Policy(on_crash="complete"),
+        namespace=namespace,
+        sweep_every=sweep_every,
+    )
+    for i in range(jobs):
+        slots.add(f"job-{i}", Every(seconds=PERIOD), task="work", args=(i,))
+    return slots
+
+
+def idle_application(url: str, jobs: int) -> SlotQueue:
+    """A SlotQueue with so many daily jobs, spread over the day but for the next hour, each at its own minute."""
+    slots = SlotQueue(url, enqueuer=ArqEnqueuer(), defaults=Policy(on_crash="complete"))
+    hour = time.gmtime().tm_hour
+    for i in range(jobs):
+        slots.add(f"job-{i}", Cron(f"{i % 60} {(hour + 2 + i // 60 % 20) % 24} * * *"), task="work", args=(i,))
+    return slots
+
+
+def seconds_to_next_burst() -> float:
+    """How long until the jobs of `application` are due; at least half a second ahead."""
+    ahead = PERIOD - time.time() % PERIOD
+    return ahead if ahead > 0.5 else ahead + PERIOD
