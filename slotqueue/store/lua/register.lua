@@ -1,8 +1,7 @@
 -- register.lua: a replica says that it is here and which jobs it knows, and learns since when each has been known.
 --
 -- KEYS[1]  epoch       string  random, made once; another value means that Redis lost its data
--- KEYS[2]  jobs        hash    job -> "version:since:seen:uptime ..." a schedule version each; "" -> "seen:uptime": any
---                              replica
+-- KEYS[2]  jobs        hash    job -> "version:since:seen:uptime ..." one each; "" -> "seen:uptime" of the fleet
 -- KEYS[3]  decided     hash    job -> every slot up to this fire time is decided, ms
 -- KEYS[4]  replicas    hash    replica id -> "seen about"
 -- ARGV[1]  an epoch, should there be none   ARGV[2]  replica id   ARGV[3]  about the replica   ARGV[4]  "1": last chunk

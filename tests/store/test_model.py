@@ -1,0 +1,459 @@
+"""The real scripts against the model, step by step, with crashes, stale messages, lost replies, time and loss.
+
+A step that never happens is a crash: nothing here makes a replica confirm or a worker finish. Time is moved by
+rewriting what is stored. The server's clock runs on meanwhile, so a step is compared with the model at the time
+before it and at the time after it, and one of the two must fit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from slotqueue.jobs import Job
+from slotqueue.protocols import Command, Offer, Process, Refused, Run, Slip
+from slotqueue.slots import EPOCH, Slot, key_at
+from tests.servers import Server
+from tests.store.model import DAY, MINUTE, OPEN, Message, Model, copy_of
+from tests.store.stage import EPOCH_VALUE, KEYS_WITHOUT_A_TTL, NAMESPACE, Stage
+
+T = TypeVar("T")
+
+TOLERANCE = 1500
+SLOTS = 3
+STEPS = [3_000, 11_000, 25_000, 61_000, 6 * MINUTE, 65 * MINUTE, 25 * 60 * MINUTE]
+CLEAN_ENDS = {"postponed", "failed"}
+
+which = st.integers(0, SLOTS - 1)
+twice = st.booleans()
+pick = st.integers(0, 1000)
+
+
+@dataclass
+class Ghost:
+    """What really happened to a slot, whatever the store remembers: what the invariants are about."""
+
+    fence: int = 0
+    is_finished: bool = False
+    has_begun_uncleanly: bool = False
+    lease: Run | None = None
+    """The newest run that has not ended."""
+    lease_until: int = 0
+    was_offered: bool = False
+
+
+class Protocol(RuleBasedStateMachine):
+    """One namespace: one job with a policy of its own, a few slots, any number of messages and runs."""
+
+    stage: Stage
+
+    @initialize(
+        on_crash=st.sampled_from(["complete", "skip"]),
+        on_failure=st.sampled_from(["dead", "again"]),
+        max_attempts=st.integers(1, 3),
+        requeue=st.sampled_from([None, 60, 300]),
+        expires=st.sampled_from([None, 3600]),
+        is_guarded=st.sampled_from([True, True, False]),
+    )
+    def start(
+        self,
+        on_crash: str,
+        on_failure: str,
+        max_attempts: int,
+        requeue: int | None,
+        expires: int | None,
+        is_guarded: bool,
+    ) -> None:
+        self.stage.redis.flushall()
+        self.stage.run(self.stage.verbs.register(Process("r1"), [], epoch=EPOCH_VALUE, is_last=True))
+        self.model = Model()
+        self.job: Job = self.stage.job(
+            on_crash=on_crash,
+            on_failure=on_failure,
+            max_attempts=max_attempts,
+            requeue_after=requeue,
+            expires=expires,
+        )
+        now = self.stage.now() // 1000 * 1000
+        self.fires = [now - 1000 * (i + 1) for i in range(SLOTS)]
+        fire_times = [EPOCH + timedelta(milliseconds=fire) for fire in self.fires]
+        self.slots = [Slot(key_at(NAMESPACE, "rollup", at), "rollup", at, at - self.job.period) for at in fire_times]
+        self.ghosts = [Ghost() for _ in range(SLOTS)]
+        self.slips: list[tuple[int, int]] = []
+        self.runs: list[Run] = []
+        self.tokens = 0
+        if is_guarded:
+            self.a_guarded_worker_comes()
+
+    # ---- replicas
+
+    @rule(i=which, replica=st.sampled_from(["r1", "r2"]), twice=twice)
+    def claim(self, i: int, replica: str, twice: bool) -> None:
+        ghost, fire = self.ghosts[i], self.fires[i]
+        if self.stage.now() > fire + self.job.terms.retention - MINUTE:
+            return  # beyond lookback: nobody offers it
+        if ghost.was_offered and self.job.terms.on_crash == "s" and self.model.slot(self.slots[i].key).record is None:
+            return  # after a loss, slots of skip jobs are not offered again
+        ghost.was_offered = True
+        start = EPOCH + timedelta(milliseconds=fire - self.job.period // timedelta(milliseconds=1))
+        slot = replace(self.slots[i], fire_time=EPOCH + timedelta(milliseconds=fire), start=start)
+        command = self.stage.verbs.claim([Offer(self.job, slot)], replica=replica, epoch=EPOCH_VALUE)
+        message = self.message(i, 0)
+        word = self.both(
+            command,
+            lambda answer: answer.verdicts[0].word,
+            lambda model, now: model.claim(now, message, replica),
+            twice,
+        )
+        if word == "won":
+            self.slips.append((i, 0))
+
+    @precondition(lambda self: self.slips)
+    @rule(at=pick, twice=twice)
+    def confirm(self, at: int, twice: bool) -> None:
+        i, n = self.slips[at % len(self.slips)]
+        slip = self.slip(i, n)
+        self.both(
+            self.stage.verbs.confirm([slip]),
+            lambda answer: answer[0].word,
+            lambda model, now: model.confirm(now, slip.key, n),
+            twice,
+        )
+
+    @precondition(lambda self: self.slips)
+    @rule(at=pick, is_sent_possible=st.booleans(), twice=twice)
+    def release(self, at: int, is_sent_possible: bool, twice: bool) -> None:
+        i, n = self.slips[at % len(self.slips)]
+        slip = self.slip(i, n)
+        self.both(
+            self.stage.verbs.release([(slip, Refused("no", is_sent_possible))]),
+            lambda answer: answer[0].word,
+            lambda model, now: model.release(now, slip.key, n, is_sent_possible),
+            twice,
+        )
+
+    @rule(
+        i=which,
+        contact=st.sampled_from([0, 10_000, DAY, DAY, DAY]),
+        is_known=st.sampled_from([True, True, True, False]),
+        twice=twice,
+    )
+    def take_over(self, i: int, contact: int, is_known: bool, twice: bool) -> None:
+        key = self.slots[i].key
+        task = self.job.task_name if is_known else ""
+        word = self.both(
+            self.stage.verbs.take_over([key], [task], replica="r2", contact_ms=contact),
+            lambda answer: answer[0].word,
+            lambda model, now: model.take_over(now, key, is_known=is_known, contact=contact),
+            twice,
+        )
+        if word == "enqueue":
+            record = self.model.slot(key).record
+            assert record is not None
+            self.slips.append((i, record.n))
+
+    @precondition(lambda self: self.slips)
+    @rule(at=pick, twice=twice)
+    def reject(self, at: int, twice: bool) -> None:
+        i, n = self.slips[at % len(self.slips)]
+        key = self.slots[i].key
+        word = self.both(
+            self.stage.verbs.reject(key, n, "unknown task"),
+            lambda answer: answer.word,
+            lambda model, now: model.reject(now, key, n),
+            twice,
+        )
+        if word == "failed":
+            self.ghosts[i].has_begun_uncleanly = False
+
+    # ---- workers
+
+    @precondition(lambda self: self.slips)
+    @rule(at=pick, twice=twice, from_run=pick, how=st.sampled_from(["", "any", "any", "run"]))
+    def begin(self, at: int, twice: bool, from_run: int, how: str) -> None:
+        i, n = self.slips[at % len(self.slips)]
+        ghost, slip, message = self.ghosts[i], self.slip(i, n), self.message(i, n)
+        from_fence: str | int = how
+        if how == "run":
+            mine = [run.fence for run in self.runs if run.slip.key == slip.key]
+            from_fence = mine[from_run % len(mine)] if mine else ""
+        self.tokens += 1
+        token = f"t{self.tokens}"
+        answers: list[Run] = []
+
+        def read(answer: Any) -> str:
+            if isinstance(answer, Run):
+                answers.append(answer)
+                return "run"
+            return str(answer.why)
+
+        self.both(
+            self.stage.verbs.begin(slip, token=token, worker="w1", from_fence=from_fence),
+            read,
+            lambda model, now: model.begin(now, message, token, from_fence),
+            twice,
+        )
+        if not answers:
+            return
+        run = answers[0]
+        assert {answer.fence for answer in answers} == {run.fence}
+        assert not ghost.is_finished, "it began after the done marker"
+        assert run.fence > ghost.fence, "the fence did not grow"
+        is_own_retry = ghost.lease is not None and from_fence == ghost.lease.fence
+        assert is_own_retry or ghost.lease is None or ghost.lease_until <= self.stage.now(), "two leases at once"
+        if self.job.terms.on_crash == "s":
+            assert is_own_retry or not ghost.has_begun_uncleanly, "a skip slot began twice"
+        ghost.fence, ghost.has_begun_uncleanly = run.fence, True
+        ghost.lease, ghost.lease_until = run, self.stage.now() + run.terms.lease - TOLERANCE
+        self.runs.append(run)
+
+    @precondition(lambda self: self.runs)
+    @rule(at=pick, twice=twice)
+    def heartbeat(self, at: int, twice: bool) -> None:
+        i, run, message = self.some_run(at)
+        word = self.both(
+            self.stage.verbs.heartbeat([run]),
+            lambda answer: answer[0].word,
+            lambda model, now: model.heartbeat(now, message, run.fence, run.token),
+            twice,
+        )
+        if word == "yes" and self.ghosts[i].lease is not None and self.ghosts[i].fence == run.fence:
+            self.ghosts[i].lease_until = self.stage.now() + run.terms.lease - TOLERANCE
+
+    @precondition(lambda self: self.runs)
+    @rule(at=pick, twice=twice)
+    def finish(self, at: int, twice: bool) -> None:
+        i, run, message = self.some_run(at)
+        word = self.both(
+            self.stage.verbs.finish(run),
+            lambda answer: answer.word,
+            lambda model, now: model.finish(now, message, run.fence),
+            twice,
+        )
+        if word == "yes":
+            self.ghosts[i].is_finished = True
+            self.ghosts[i].lease = None
+
+    @precondition(lambda self: self.runs)
+    @rule(at=pick, delay=st.sampled_from([0, MINUTE, 3 * DAY]), twice=twice)
+    def postpone(self, at: int, delay: int, twice: bool) -> None:
+        i, run, _ = self.some_run(at)
+        word = self.both(
+            self.stage.verbs.postpone(run, delay, "retry"),
+            lambda answer: answer.word,
+            lambda model, now: model.postpone(now, run.slip.key, run.fence, delay),
+            twice,
+        )
+        if word == "yes":
+            self.handed_back(i)
+
+    @precondition(lambda self: self.runs)
+    @rule(at=pick, twice=twice)
+    def fail(self, at: int, twice: bool) -> None:
+        i, run, _ = self.some_run(at)
+        word = self.both(
+            self.stage.verbs.fail(run, "ValueError"),
+            lambda answer: answer.word,
+            lambda model, now: model.fail(now, run.slip.key, run.fence),
+            twice,
+        )
+        if word in {"failed", "dead"}:
+            self.handed_back(i)
+
+    # ---- the world
+
+    @rule(ms=st.sampled_from(STEPS))
+    def time_passes(self, ms: int) -> None:
+        self.stage.age(ms)
+        self.model.shift(ms)
+        self.fires = [fire - ms for fire in self.fires]
+        for ghost in self.ghosts:
+            ghost.lease_until -= ms
+        if any(fire < self.stage.now() - 20 * DAY for fire in self.fires):
+            self.forget()
+
+    @rule()
+    def a_guarded_worker_comes(self) -> None:
+        self.stage.guard(self.job)
+        self.model.is_guarded = True
+
+    @rule(is_paused=st.booleans())
+    def an_operator_pauses_or_resumes(self, is_paused: bool) -> None:
+        if is_paused:
+            self.stage.pause()
+        else:
+            self.stage.redis.delete(f"{NAMESPACE}:pauses")
+        self.model.is_paused = is_paused
+
+    @rule(i=which)
+    def a_record_is_lost(self, i: int) -> None:
+        slot = self.model.slot(self.slots[i].key)
+        self.stage.redis.delete(f"{slot.key}:record")
+        if slot.record is not None:
+            slot.record = None
+            self.lost(i)
+
+    @rule()
+    def everything_is_lost(self) -> None:
+        self.stage.redis.flushall()
+        self.stage.redis.set(f"{NAMESPACE}:epoch", EPOCH_VALUE)
+        self.model.lose_everything()
+        for i in range(SLOTS):
+            self.lost(i)
+            self.ghosts[i].is_finished = False  # the done marker is gone as well
+
+    # ---- what must hold after each step
+
+    @invariant()
+    def the_store_holds_what_the_model_holds(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        self.model.expire(self.stage.now())
+        deadlines = dict(self.stage.redis.zrange(f"{NAMESPACE}:open", 0, -1, withscores=True))
+        expected = {slot.key: slot.deadline for slot in self.model.slots.values() if slot.deadline is not None}
+        assert deadlines.keys() == expected.keys()
+        for key, deadline in deadlines.items():
+            assert abs(deadline - (expected[key] or 0)) <= TOLERANCE, f"deadline of {key}"
+        for slot in self.slots:
+            self.check_slot(slot.key, deadlines)
+        for key in self.stage.immortal_keys():
+            assert key in KEYS_WITHOUT_A_TTL, f"{key} lives for ever"
+
+    def check_slot(self, key: str, deadlines: dict[str, float]) -> None:
+        redis, slot = self.stage.redis, self.model.slot(key)
+        with redis.pipeline(transaction=False) as pipe:
+            pipe.hgetall(f"{key}:record").pttl(f"{key}:record")
+            pipe.exists(key).pttl(key)
+            pipe.exists(f"{key}:done").pttl(f"{key}:done")
+            found, life, has_claim, claim_life, has_done, done_life = pipe.execute()
+        now = self.stage.now()
+        record = slot.record
+        assert (not found) is (record is None), f"record of {key}: {found}, {record}"
+        assert bool(has_claim) is (slot.owner is not None), f"claim of {key}"
+        assert bool(has_done) is bool(slot.done_until), f"done marker of {key}"
+        if has_claim:
+            assert abs(now + claim_life - slot.owner_until) <= TOLERANCE, f"life of the claim of {key}"
+        if has_done:
+            assert abs(now + done_life - slot.done_until) <= TOLERANCE, f"life of the done marker of {key}"
+        if record is None:
+            return
+        numbers = (found["state"], int(found["n"]), int(found.get("fence", 0)), int(found.get("spent", 0)))
+        assert numbers == (record.state, record.n, record.fence, record.spent)
+        assert found.get("token", "") == record.token
+        assert abs(now + life - record.until) <= TOLERANCE, f"life of the record of {key}"
+        assert record.spent <= record.terms.max_attempts
+        assert (record.state in OPEN) is (key in deadlines), f"{key} is {record.state}"
+        if record.state in OPEN:
+            assert now + life >= deadlines[key] + record.terms.retention - TOLERANCE
+
+    # ---- how a step is taken
+
+    def both(
+        self,
+        command: Command[T],
+        read: Callable[[T], str],
+        step: Callable[[Model, int], str],
+        twice: bool,
+    ) -> str:
+        """Take a step in the store and in the model; with `twice` the first reply is lost and it is asked again."""
+        first = self.once(command, read, step)
+        if twice:
+            self.once(command, read, step)
+        return first
+
+    def once(self, command: Command[T], read: Callable[[T], str], step: Callable[[Model, int], str]) -> str:
+        before = self.stage.now()
+        found = str(read(self.stage.run(command)))
+        after = self.stage.now()
+        expected = []
+        for now in (before, after):
+            model = copy_of(self.model)
+            model.expire(now)
+            expected.append(step(model, now))
+            if expected[-1] == found:
+                self.adopt_fences(model, before, after)
+                self.model = model
+                return found
+        raise AssertionError(f"the store answered {found}, the model {expected}: {command.script} {command.args}")
+
+    def adopt_fences(self, model: Model, before: int, after: int) -> None:
+        """A fence is the time of its begin, which lies between the two times that were asked."""
+        for slot in model.slots.values():
+            if slot.record and before <= slot.record.fence <= after:
+                found = int(self.stage.redis.hget(f"{slot.key}:record", "fence") or 0)
+                assert before <= found <= after + 50
+                slot.record.fence = found
+
+    # ---- small things
+
+    def slip(self, i: int, n: int) -> Slip:
+        return replace(self.stage.slip(self.job, self.slots[i], n), fire=self.fires[i])
+
+    def message(self, i: int, n: int) -> Message:
+        return Message(self.slots[i].key, n, self.fires[i], self.job.terms)
+
+    def some_run(self, at: int) -> tuple[int, Run, Message]:
+        """A run with what its message says now: time moves on by moving the past."""
+        run = self.runs[at % len(self.runs)]
+        i = [slot.key for slot in self.slots].index(run.slip.key)
+        return i, replace(run, slip=replace(run.slip, fire=self.fires[i])), self.message(i, run.slip.n)
+
+    def handed_back(self, i: int) -> None:
+        self.ghosts[i].has_begun_uncleanly = False
+        self.ghosts[i].lease = None
+
+    def lost(self, i: int) -> None:
+        """Nobody can know of a lease that Redis has lost until its worker beats again."""
+        self.ghosts[i].lease = None
+        self.ghosts[i].has_begun_uncleanly = self.ghosts[i].has_begun_uncleanly and self.job.terms.on_crash == "s"
+
+    def forget(self) -> None:
+        """Messages and runs do not live for weeks."""
+        self.slips.clear()
+        self.runs.clear()
+
+
+@contextmanager
+def _machine(url: str) -> Iterator[type[Protocol]]:
+    stage = Stage(url)
+    yield type("Protocol", (Protocol,), {"stage": stage})
+    stage.close()
+
+
+def _explore(server: Server, examples: int, steps: int) -> None:
+    with _machine(server.url) as machine:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=int(os.environ.get("SLOTQUEUE_MODEL_EXAMPLES", examples)),
+                stateful_step_count=steps,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+
+
+def test_the_scripts_do_what_the_tables_say(server: Server) -> None:
+    _explore(server, examples=60, steps=40)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_scripts_do_what_the_tables_say_in_long_histories(server: Server) -> None:
+    _explore(server, examples=400, steps=80)
