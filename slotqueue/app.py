@@ -14,11 +14,12 @@ from typing import Any, Self, TypeVar
 
 from slotqueue.errors import ConfigurationError, InvalidSchedule, InvalidSlotKey, StoreUnavailable
 from slotqueue.events import Emit, Events
+from slotqueue.guard import AsyncGuard
 from slotqueue.jobs import Job, Policy
-from slotqueue.protocols import Enqueuer, Schedule
+from slotqueue.protocols import Enqueuer, Process, Schedule
 from slotqueue.replica import Replica
 from slotqueue.slots import DEFAULT_NAMESPACE, check_name, check_namespace
-from slotqueue.store import AsyncStore
+from slotqueue.store import AsyncStore, BlockingStore
 from slotqueue.store.connections import safe_url
 
 C = TypeVar("C", bound=type)
@@ -161,7 +162,7 @@ class SlotQueue:
         """
         from slotqueue.enqueuers.arq import guard_worker  # noqa: PLC0415 - arq is an extra
 
-        return guard_worker(settings, url=self.url, namespace=self.namespace, emit=self.events)
+        return guard_worker(settings, namespace=self.namespace, open_guard=self._open_guard)
 
     # ---- one pass each
 
@@ -279,6 +280,16 @@ class SlotQueue:
             for job in self._jobs.values():
                 self._replica.ticker.add(job)
         return self._replica
+
+    def _open_guard(self, worker: Process) -> AsyncGuard:
+        """The guard of a worker process, made in its event loop."""
+        store = AsyncStore(self.url, self.namespace)
+        return AsyncGuard(
+            worker,
+            store,
+            open_heartbeat_store=lambda: BlockingStore(self.url, self.namespace),
+            emit=self.events,
+        )
 
     def _check_new(self, name: str, schedule: Schedule) -> None:
         try:
