@@ -155,7 +155,7 @@ class ArqEnqueuer:
         if pool is not None and pool is not self._given_pool:
             with contextlib.suppress(*_UNREACHABLE):
                 async with asyncio.timeout(_PATIENCE_SECONDS):
-                    await pool.close(close_connection_pool=True)
+                    await pool.aclose(close_connection_pool=True)
 
     def _pool_now(self) -> ArqRedis | None:
         """The pool of this event loop, if there is one: a socket belongs to the loop that opened it."""
