@@ -83,7 +83,8 @@ class Policy:
 class Terms(NamedTuple):
     """A policy in the form of the store: words by their first letter, durations in ms, 0 for "none" or "never".
 
-    The text form is these fields in this order, separated by blanks; scripts read it by position.
+    The text form is these fields in this order, separated by blanks; scripts read it by position. Numbers that end in
+    zeros are written as 864e5, which Lua reads as well: below 65 bytes, Redis keeps the whole record in one piece.
     """
 
     on_crash: str
@@ -102,7 +103,7 @@ class Terms(NamedTuple):
     @property
     def text(self) -> str:
         """What the record and the message carry."""
-        return " ".join(map(str, self))
+        return " ".join(map(_word, self))
 
     @property
     def is_complete(self) -> bool:
@@ -119,7 +120,7 @@ class Terms(NamedTuple):
         words = text.split()
         if len(words) < len(cls._fields):
             raise ValueError(f"{text!r} lacks {len(cls._fields) - len(words)} of the terms")
-        numbers = [int(word) for word in words[3 : len(cls._fields)]]
+        numbers = [_number(word) for word in words[3 : len(cls._fields)]]
         return cls(words[0], words[1], words[2], *numbers)
 
 
@@ -285,6 +286,18 @@ def _duration(job: str, name: str, value: object, *, shortest: timedelta) -> tim
             f"{found} is out of bounds: from {shortest} to {_LONGEST_DURATION.days} days", job=job, argument=name
         )
     return found
+
+
+def _word(value: object) -> str:
+    text = str(value)
+    digits = text.rstrip("0")
+    zeros = len(text) - len(digits)
+    return f"{digits}e{zeros}" if digits and zeros > 2 else text
+
+
+def _number(word: str) -> int:
+    digits, _, zeros = word.partition("e")
+    return int(digits + "0" * int(zeros)) if zeros.isdecimal() and len(zeros) < 3 else int(word)
 
 
 def _ms(duration: timedelta) -> int:
