@@ -44,6 +44,7 @@ class Stage:
         self.store = BlockingStore(url, NAMESPACE)
         self.verbs = self.store.verbs
         self.keys = Keys(NAMESPACE)
+        self._newest = to_ms(datetime.now(UTC)) // 1000
         self._slots = 0
         self._tokens = 0
         self.run(self.verbs.register(Process("r1"), [], epoch=EPOCH_VALUE, is_last=True))
@@ -148,7 +149,7 @@ class Stage:
         if ago is None:
             self._slots += 1
             ago = self._slots
-        fire = EPOCH + timedelta(seconds=to_ms(datetime.now(UTC)) // 1000 - ago)
+        fire = EPOCH + timedelta(seconds=self._newest - ago)
         return Slot(key_at(NAMESPACE, job.name, fire), job.name, fire, fire - job.period)
 
     def slip(self, job: Job, slot: Slot, n: int = 0) -> Slip:
