@@ -1,0 +1,45 @@
+"""The command line: `slotqueue VERB [MODULE:ATTRIBUTE] ...`. It parses and prints; what it says comes from elsewhere.
+
+Exit codes: 0 done, 1 found something wrong, 2 usage, 3 Redis unavailable.
+"""
+
+from __future__ import annotations
+
+import click
+
+from slotqueue.cli.verbs import Verb, Verbs
+from slotqueue.process import own_version
+
+_VERBS = {
+    "run": Verb("slotqueue.cli.run:run", "Tick and sweep until told to stop: one replica."),
+    "tick": Verb("slotqueue.cli.passes:tick", "Make one pass: claim and enqueue what is due."),
+    "sweep": Verb("slotqueue.cli.passes:sweep", "Make one pass: take over open slots past their deadline."),
+    "next": Verb("slotqueue.cli.fires:next_fires", "Show when jobs fire next."),
+    "check": Verb("slotqueue.cli.check:check", "Find what would go wrong; starts and changes nothing."),
+    "slots": Verb("slotqueue.cli.slots:slots", "List the newest slots and where they stand."),
+    "show": Verb("slotqueue.cli.slots:show", "Tell what happened to one slot, and why."),
+    "demo": Verb(
+        "slotqueue.demo:demo_command", "Watch replicas and workers handle every slot once, some killed.", extra="demo"
+    ),
+}
+
+_EXAMPLES = (
+    ("slotqueue run app:slots", "one replica; start as many as you like"),
+    ("slotqueue next app:slots nightly -n 3", "when does it fire?"),
+    ("slotqueue check app:slots", "would it work?"),
+    ("slotqueue slots --redis redis://localhost:6379/0", "what happened lately?"),
+    ("slotqueue show ran:nightly:2026-10-02T03:00", "what happened to this one?"),
+)
+
+
+@click.command(cls=Verbs, verbs=_VERBS, examples=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(own_version(), prog_name="slotqueue")
+def main() -> None:
+    """Schedules on every replica, each slot decided once.
+
+    Name the application as MODULE:ATTRIBUTE, where ATTRIBUTE is a SlotQueue, or set SLOTQUEUE_APP. The current folder
+    is on the Python path. `slots`, `show` and `check` also work without code: --redis URL, or SLOTQUEUE_REDIS.
+
+    Exit codes: 0 done, 1 found something wrong, 2 the command cannot be carried out as it was given, 3 Redis is
+    unavailable.
+    """

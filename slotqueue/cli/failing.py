@@ -1,0 +1,37 @@
+"""How the command line says that something is wrong: one line on stderr, and an exit code."""
+
+from __future__ import annotations
+
+import click
+
+from slotqueue.errors import SlotQueueError, StoreUnavailable
+
+FOUND_SOMETHING = 1
+USAGE = 2
+UNAVAILABLE = 3
+
+
+class Wrong(click.ClickException):
+    """The command cannot be carried out as it was given."""
+
+    exit_code = USAGE
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+def exit_code_of(error: SlotQueueError) -> int:
+    """3 where Redis is unavailable, 2 for all that the caller can put right."""
+    return UNAVAILABLE if isinstance(error, StoreUnavailable) else USAGE
+
+
+def say(problem: str) -> None:
+    """Say in one line what is wrong."""
+    click.echo(f"Error: {printable(problem)}", err=True)
+
+
+def printable(text: str) -> str:
+    """Escape what would not stay on its line or could steer the terminal: names and errors come from anywhere."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

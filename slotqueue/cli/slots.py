@@ -1,0 +1,167 @@
+"""`slotqueue slots` and `slotqueue show`: the newest slots, and the account of one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from slotqueue.cli.failing import FOUND_SOMETHING, Wrong, printable
+from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
+from slotqueue.cli.tables import print_facts, print_json, print_table
+from slotqueue.cli.teaching import Taught
+from slotqueue.ops.account import Account, account
+from slotqueue.ops.slots import MOST_ROWS, SlotRow, recent
+from slotqueue.ops.words import duration, instant
+from slotqueue.slots import SlotState, parse_key
+
+_COLUMNS = ["slot", "state", "late", "claimed by", "enqueues", "worker", "ended", "note"]
+_LONGEST_NOTE = 120
+
+
+@click.command(
+    cls=Taught,
+    examples=[
+        ("slotqueue slots app:slots --job nightly", ""),
+        ("slotqueue slots --redis redis://localhost:6379/0 --state dead --state lost", "what was given up"),
+    ],
+)
+@app_argument
+@site_options
+@click.option("--job", metavar="JOB", help="Only slots of this job.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in SlotState]),
+    help="Only slots in this state; may be given more than once.",
+)
+@click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=20, show_default=True, help="How many at most.")
+@json_option
+def slots(
+    app: str | None,
+    redis: str | None,
+    namespace: str | None,
+    job: str | None,
+    states: tuple[str, ...],
+    limit: int,
+    as_json: bool,  # noqa: FBT001 - click's call
+) -> None:
+    """List the newest slots on record, by fire time, and where they stand."""
+    wanted = [SlotState(state) for state in states]
+    site = site_from(app, redis, namespace)
+    found = ask(site, lambda site: recent(site, job=job, state=wanted, limit=limit))
+    if as_json:
+        print_json([asdict(row) for row in found.rows])
+    elif found.rows:
+        print_table(_COLUMNS, [_row(row) for row in found.rows])
+    else:
+        click.echo("no slot is on record" if not (job or states) else "no such slot is on record")
+    if not found.is_complete and len(found.rows) < limit:
+        click.echo("(only the newest slots were looked at; --job finds more)", err=True)
+
+
+@click.command(
+    cls=Taught,
+    examples=[
+        ("slotqueue show ran:nightly:2026-10-02T03:00 --redis redis://localhost:6379/0", ""),
+        ("slotqueue show app:slots ran:nightly:2026-10-02T03:00 --json", "with the schedule at hand"),
+    ],
+)
+@click.argument("words", nargs=-1, required=True, metavar="[MODULE:ATTRIBUTE] KEY")
+@site_options
+@json_option
+@click.pass_context
+def show(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    redis: str | None,
+    namespace: str | None,
+    as_json: bool,  # noqa: FBT001 - click's call
+) -> None:
+    """Tell what happened to one slot: who claimed it, when and how late, its runs, where it stands or ended, and why.
+
+    Where there is no record it says why: not due yet, missed, expired, no slot of the schedule. Only the application
+    knows the schedule; without it, it can not be told whether a job fires at an instant at all.
+
+    Exit code 1 where the slot's keys in Redis are damaged.
+    """
+    *before, key = words
+    if len(before) > 1:
+        raise Wrong("name one application and one key at most; a key with blanks needs quotes")
+    own = parse_key(key).namespace
+    site = site_from(before[0] if before else None, redis, namespace, own_namespace=own)
+    found = ask(site, lambda site: account(site, key))
+    if as_json:
+        print_json(_facts(found))
+    else:
+        _print(found)
+    if found.damage:
+        ctx.exit(FOUND_SOMETHING)
+
+
+def _row(row: SlotRow) -> list[str]:
+    note = row.note if len(row.note) <= _LONGEST_NOTE else f"{row.note[:_LONGEST_NOTE]}..."
+    return [
+        row.key,
+        row.state.value if row.state else "damaged",
+        "" if row.late is None else duration(row.late * 1000),
+        row.replica,
+        str(row.enqueues) if row.enqueues else "",
+        row.worker,
+        instant(row.ended_at) if row.ended_at else "",
+        note,
+    ]
+
+
+def _print(found: Account) -> None:
+    state = found.state.value if found.state else "damaged" if found.damage else "not on record"
+    click.echo(f"{printable(found.key)}: {state}")
+    click.echo(printable(found.says))
+    if found.timeline:
+        click.echo()
+        print_facts([(instant(moment.at), moment.what) for moment in found.timeline])
+    facts = _details(found)
+    if any(value for _, value in facts):
+        click.echo()
+        print_facts(facts)
+
+
+def _details(found: Account) -> list[tuple[str, str]]:
+    terms = found.terms
+    lives = ", ".join(f"{name} {duration(seconds * 1000)}" for name, seconds in found.lives.items())
+    return [
+        ("covers", _interval(found)),
+        ("task", found.task),
+        ("version", found.version),
+        ("replica", found.replica or ""),
+        ("late", _seconds(found.late)),
+        ("queue time", _seconds(found.queue_time)),
+        ("run time", _seconds(found.run_time)),
+        ("enqueues", str(found.enqueues) if found.enqueues else ""),
+        ("attempts", f"{found.attempts} of {terms.max_attempts} spent" if terms else ""),
+        ("on crash", ("complete" if terms.is_complete else "skip") if terms else ""),
+        ("on failure", ("again" if terms.on_failure == "a" else "dead") if terms else ""),
+        ("lease", duration(terms.lease) if terms else ""),
+        ("deadline", instant(found.deadline) if found.deadline else ""),
+        ("error", found.error),
+        ("kept for", lives),
+    ]
+
+
+def _interval(found: Account) -> str:
+    if found.interval_start is None:
+        return ""
+    return f"{instant(found.interval_start)} up to {instant(found.fire_time)}"
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else duration(value * 1000)
+
+
+def _facts(found: Account) -> dict[str, object]:
+    """The account for programs: the policy and each moment by name."""
+    facts = asdict(found)
+    facts["timeline"] = [moment._asdict() for moment in found.timeline]
+    facts["terms"] = found.terms._asdict() if found.terms else None
+    return facts
