@@ -180,6 +180,9 @@ class SlotQueue:
     async def sweep(self) -> Counter[str]:
         """Make one pass of the sweeper: open slots past their deadline are taken over.
 
+        A running slot is taken over only after a third of its lease of unbroken contact with Redis: until then it
+        counts as `later`, and a process that lives for one pass must sweep again.
+
         Returns:
             Counts: overdue, and what became of them.
 
@@ -187,7 +190,7 @@ class SlotQueue:
             StoreUnavailable: ask again.
         """
         replica = self._assembled()
-        await replica.ticker.register()
+        await replica.ticker.registrar.register()
         return await replica.sweeper.sweep()
 
     # ---- the loops

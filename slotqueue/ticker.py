@@ -8,32 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import random
-import secrets
 from collections import Counter, deque
-from collections.abc import Iterable
 
 from slotqueue.clock import RedisClock
 from slotqueue.dispatch import Dispatcher, message_for
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import (
-    ClockOff,
-    ClockStepped,
-    DataLost,
     Emit,
     JobTroubled,
     PassFailed,
-    ReplicaStarted,
     SlotBroken,
     SlotClaimed,
     SlotSkipped,
-    SlotsMissed,
     SlotTaken,
-    StoreBack,
-    StoreLost,
 )
 from slotqueue.jobs import Job
 from slotqueue.planner import Due, Planner
-from slotqueue.protocols import Gap, Known, Message, Offer, Process, Slip, Store, Verdict, Word
+from slotqueue.protocols import Message, Offer, Process, Slip, Store, Verdict, Word
+from slotqueue.registrar import Registrar
 from slotqueue.slots import to_ms
 
 _CHUNK_SECONDS = 1.0
@@ -75,25 +67,20 @@ class Ticker:
         self.replica = replica
         self.emit = emit
         self.spread = spread
-        self.epoch = ""
+        self.registrar = Registrar(store, planner, clock, replica, emit)
         self.ticked_at: float | None = None
         """When the last pass ended well, by the clock's monotonic time; None before the first."""
-        self._unregistered: deque[Job] = deque()
-        self._registered_at = float("-inf")
-        self._lost_at: float | None = None
-        self._is_started = False
         self._seconds_a_slot = _CHUNK_SECONDS / _FIRST_CHUNK
         self._wake = asyncio.Event()
 
     def add(self, job: Job) -> None:
         """Take a job in, before or after the start; it is registered by the next pass."""
-        self._unregistered.append(job)
+        self.registrar.add(job)
         self._wake.set()
 
     def remove(self, name: str) -> None:
         """Forget a job: it is not offered any more."""
-        self._unregistered = deque(job for job in self._unregistered if job.name != name)
-        self.planner.remove(name)
+        self.registrar.remove(name)
 
     async def tick(self, stopping: asyncio.Event | None = None) -> Counter[str]:
         """Make one pass.
@@ -108,14 +95,14 @@ class Ticker:
             StoreUnavailable: what is due stays due.
         """
         counts: Counter[str] = Counter()
-        await self.register()
+        await self.registrar.register()
         plan = self.planner.due(self.clock.now_ms())
         for trouble in plan.troubles:
             self.emit(JobTroubled(trouble.job.name, trouble.error))
         waiting = deque(plan.dues)
         sending: asyncio.Task[Counter[str]] | None = None
         try:
-            await self._miss([due.gap for due in plan.dues if due.gap])
+            await self.registrar.miss([due.gap for due in plan.dues if due.gap])
             while waiting and not (stopping and stopping.is_set()):
                 won = await self._claim(self._next_chunk(waiting), counts)
                 if won is None:
@@ -144,7 +131,7 @@ class Ticker:
             try:
                 await self.tick(stopping)
             except StoreUnavailable as error:
-                self._note_loss(error)
+                self.registrar.note_loss(error)
                 pause = min(max(pause * 2, 0.1), 2.0)
                 await _sleep(pause * random.uniform(0.5, 1.0), stopping)
                 continue
@@ -172,13 +159,13 @@ class Ticker:
         offers = [offer for due in chunk for offer in due.offers]
         sent = self.clock.monotonic()
         try:
-            command = self.store.verbs.claim(offers, replica=self.replica.id, epoch=self.epoch)
+            command = self.store.verbs.claim(offers, replica=self.replica.id, epoch=self.registrar.epoch)
             claims = await self.store.run(command)
         except BaseException:
             for due in chunk:
                 self.planner.put_back(due)
             raise
-        self._observe(sent, claims.now)
+        self.registrar.observe(sent, claims.now)
         if not claims.is_same_epoch:
             for due in chunk:
                 self.planner.put_back(due)
@@ -224,85 +211,11 @@ class Ticker:
             self.emit(SlotBroken(slot.key, job.name, detail))
         return None
 
-    async def _miss(self, gaps: list[Gap]) -> None:
-        for at in range(0, len(gaps), _REGISTER_CHUNK):
-            some = gaps[at : at + _REGISTER_CHUNK]
-            recorded = await self.store.run(self.store.verbs.miss(some, replica=self.replica.id, epoch=self.epoch))
-            for gap, after in zip(some, recorded, strict=False):
-                if after:
-                    self.emit(SlotsMissed(gap.job.name, after, gap.until, gap.why))
-
-    # ---- registration, and what an outage asks for
-
-    async def register(self) -> None:
-        """Make this replica and its jobs known where that is due.
-
-        Raises:
-            StoreUnavailable: ask again.
-        """
-        if self._lost_at is not None:
-            epoch = self.epoch
-            await self._register(self.planner.known())
-            self._note_return()
-            await self._miss(self.planner.rewind(self.clock.now_ms(), is_data_lost=epoch not in ("", self.epoch)))
-        elif self.clock.monotonic() - self._registered_at > _REGISTER_EVERY_SECONDS:
-            await self._register(self.planner.known())
-        while self._unregistered:
-            await self._register_new()
-        if not self._is_started:
-            self._is_started = True
-            self.emit(ReplicaStarted(self.replica.id, len(self.planner)))
-
-    async def _register_new(self) -> None:
-        """Register jobs that were added, and plan them from when they are known."""
-        jobs = [self._unregistered[i] for i in range(min(_REGISTER_CHUNK, len(self._unregistered)))]
-        is_last = len(jobs) == len(self._unregistered)
-        answers = await self._register_chunk([Known(job.name, job.schedule_version) for job in jobs], is_last=is_last)
-        for job, known in zip(jobs, answers, strict=True):
-            self._unregistered.popleft()
-            trouble = self.planner.add(job, since=known.since, decided=known.decided)
-            if trouble:
-                self.emit(JobTroubled(job.name, trouble.error))
-
-    async def _register(self, jobs: Iterable[Known]) -> None:
-        known = list(jobs)
-        for at in range(0, max(1, len(known)), _REGISTER_CHUNK):
-            await self._register_chunk(known[at : at + _REGISTER_CHUNK], is_last=at + _REGISTER_CHUNK >= len(known))
-        self._registered_at = self.clock.monotonic()
-        if abs(offset := self.clock.host_offset_ms()) > _CLOCK_OFF_MS:
-            self.emit(ClockOff(offset))
-
-    async def _register_chunk(self, jobs: list[Known], *, is_last: bool) -> list[Known]:
-        sent = self.clock.monotonic()
-        command = self.store.verbs.register(self.replica, jobs, epoch=secrets.token_hex(8), is_last=is_last)
-        answer = await self.store.run(command)
-        self._observe(sent, answer.now)
-        self.epoch = answer.epoch
-        return answer.jobs
-
     async def _recover_from_data_loss(self, waiting: deque[Due]) -> None:
-        """Redis came back empty: tell it what is known, and make good what its loss may have undone."""
+        """Redis came back empty, nothing was claimed: tell it what is known, and offer all of it again."""
         while waiting:
             self.planner.put_back(waiting.popleft())
-        await self._register(self.planner.known())
-        self.emit(DataLost(self.epoch))
-        await self._miss(self.planner.rewind(self.clock.now_ms(), is_data_lost=True))
-
-    def _observe(self, sent: float, now: int) -> None:
-        step = self.clock.observe(sent, now)
-        if step:
-            self.emit(ClockStepped(step))
-
-    def _note_loss(self, error: StoreUnavailable) -> None:
-        self.clock.lose_contact()
-        if self._lost_at is None:
-            self._lost_at = self.clock.monotonic()
-            self.emit(StoreLost(str(error)))
-
-    def _note_return(self) -> None:
-        if self._lost_at is not None:
-            self.emit(StoreBack(self.clock.monotonic() - self._lost_at))
-            self._lost_at = None
+        await self.registrar.register(is_forced=True)
 
     async def _sleep_until_due(self, stopping: asyncio.Event) -> None:
         next_at = self.planner.next_at()
@@ -313,7 +226,7 @@ class Ticker:
             seconds = min(seconds, max(ahead / 1000, 0.0005))
             if ahead < _LONGEST_SLEEP_SECONDS * 1000:
                 seconds += random.uniform(0, self.spread)
-        if self._unregistered:
+        if self.registrar.has_new:
             return
         self._wake.clear()
         await _sleep(seconds, stopping, self._wake)

@@ -1,0 +1,153 @@
+"""What a replica tells Redis about itself and its jobs, and what it makes good after an outage or a loss of data.
+
+`since` and `decided` live in Redis; each live replica remembers them too, so that a Redis that comes back empty learns
+them again, and neither old slots are run at once nor decided ones forgotten.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from slotqueue.clock import RedisClock
+from slotqueue.errors import StoreUnavailable
+from slotqueue.events import (
+    ClockOff,
+    ClockStepped,
+    DataLost,
+    Emit,
+    JobTroubled,
+    ReplicaStarted,
+    SlotsMissed,
+    StoreBack,
+    StoreLost,
+)
+from slotqueue.jobs import Job
+from slotqueue.planner import Planner
+from slotqueue.protocols import Gap, Known, Process, Store
+
+_CHUNK = 1000
+_EVERY_SECONDS = 300.0
+_CLOCK_OFF_MS = 2000
+
+
+class Registrar:
+    """Keeps Redis's registry and this replica's plan of one mind.
+
+    Args:
+        store: the coordinating Redis.
+        planner: gets the jobs once they are registered.
+        clock: Redis's time.
+        replica: this process.
+        emit: takes events.
+    """
+
+    def __init__(self, store: Store, planner: Planner, clock: RedisClock, replica: Process, emit: Emit) -> None:
+        self.store = store
+        self.planner = planner
+        self.clock = clock
+        self.replica = replica
+        self.emit = emit
+        self.epoch = ""
+        """Names the data of this Redis; another one means that it lost them."""
+        self._planned_epoch = ""
+        self._new: deque[Job] = deque()
+        self._registered_at = float("-inf")
+        self._lost_at: float | None = None
+        self._is_started = False
+
+    @property
+    def has_new(self) -> bool:
+        """Whether jobs wait to be registered."""
+        return bool(self._new)
+
+    def add(self, job: Job) -> None:
+        """Take a job in; the next `register` makes it known and plans it."""
+        self._new.append(job)
+
+    def remove(self, name: str) -> None:
+        """Forget a job."""
+        self._new = deque(job for job in self._new if job.name != name)
+        self.planner.remove(name)
+
+    async def register(self, *, is_forced: bool = False) -> None:
+        """Make this replica and its jobs known where that is due, and see whether Redis still knows what it knew.
+
+        Raises:
+            StoreUnavailable: ask again.
+        """
+        was_lost = self._lost_at is not None
+        if is_forced or was_lost or self.clock.monotonic() - self._registered_at > _EVERY_SECONDS:
+            await self._register(self.planner.known())
+            self._note_return()
+        while self._new:
+            await self._register_new()
+        is_data_lost = self._planned_epoch not in ("", self.epoch)
+        if is_data_lost:
+            await self._register(self.planner.known())
+            self.emit(DataLost(self.epoch))
+        self._planned_epoch = self.epoch
+        if was_lost or is_data_lost:
+            await self.miss(self.planner.rewind(self.clock.now_ms(), is_data_lost=is_data_lost))
+        if not self._is_started:
+            self._is_started = True
+            self.emit(ReplicaStarted(self.replica.id, len(self.planner)))
+
+    async def miss(self, gaps: Sequence[Gap]) -> None:
+        """Record gaps that nobody decided.
+
+        Raises:
+            StoreUnavailable: the gaps are found again by the next pass.
+        """
+        for at in range(0, len(gaps), _CHUNK):
+            some = gaps[at : at + _CHUNK]
+            recorded = await self.store.run(self.store.verbs.miss(some, replica=self.replica.id, epoch=self.epoch))
+            for gap, after in zip(some, recorded, strict=False):
+                if after:
+                    self.emit(SlotsMissed(gap.job.name, after, gap.until, gap.why))
+
+    def observe(self, sent: float, now: int) -> None:
+        """Take in Redis's time from an answer."""
+        step = self.clock.observe(sent, now)
+        if step:
+            self.emit(ClockStepped(step))
+
+    def note_loss(self, error: StoreUnavailable) -> None:
+        """Note that Redis does not answer; reported once an outage."""
+        self.clock.lose_contact()
+        if self._lost_at is None:
+            self._lost_at = self.clock.monotonic()
+            self.emit(StoreLost(str(error)))
+
+    def _note_return(self) -> None:
+        if self._lost_at is not None:
+            self.emit(StoreBack(self.clock.monotonic() - self._lost_at))
+            self._lost_at = None
+
+    async def _register_new(self) -> None:
+        """Register jobs that were added, and plan them from when they are known."""
+        jobs = [self._new[i] for i in range(min(_CHUNK, len(self._new)))]
+        is_last = len(jobs) == len(self._new)
+        answers = await self._register_chunk([Known(job.name, job.schedule_version) for job in jobs], is_last=is_last)
+        for job, known in zip(jobs, answers, strict=True):
+            self._new.popleft()
+            trouble = self.planner.add(job, since=known.since, decided=known.decided)
+            if trouble:
+                self.emit(JobTroubled(job.name, trouble.error))
+
+    async def _register(self, jobs: Iterable[Known]) -> None:
+        known = list(jobs)
+        for at in range(0, max(1, len(known)), _CHUNK):
+            await self._register_chunk(known[at : at + _CHUNK], is_last=at + _CHUNK >= len(known))
+        self._registered_at = self.clock.monotonic()
+        if abs(offset := self.clock.host_offset_ms()) > _CLOCK_OFF_MS:
+            self.emit(ClockOff(offset))
+
+    async def _register_chunk(self, jobs: list[Known], *, is_last: bool) -> list[Known]:
+        sent = self.clock.monotonic()
+        command = self.store.verbs.register(self.replica, jobs, epoch=secrets.token_hex(8), is_last=is_last)
+        answer = await self.store.run(command)
+        self.observe(sent, answer.now)
+        self.epoch = answer.epoch
+        return answer.jobs
