@@ -98,12 +98,13 @@ def _show(run: Run, console: Console, *, is_json: bool) -> int:
         figures = run.perform(view)
         view.say("")
     finally:
-        view.close()
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            view.close()
     bar = "#" if console.options.ascii_only else "\N{FULL BLOCK}"
     summary = summary_of(figures, run.stories, system=run.options.system.name, bar=bar)
-    console.print(summary, soft_wrap=True, markup=False, highlight=False)
+    _print(console, summary)
     if run.options.is_kept:
-        console.print("\n" + _look_around(run), soft_wrap=True, markup=False, highlight=False)
+        _print(console, "\n" + _look_around(run))
     if is_json:
         click.echo(json.dumps(figures.as_json()))
     return 0 if figures.is_good else _FOUND_WRONG
@@ -125,6 +126,11 @@ def _look_around(run: Run) -> str:
     if run.server is not None:
         return text + f"To stop the server:\n  kill {run.server.pid} && rm -r {run.folder}"
     return text + f"Its keys begin with {run.namespace}: and expire within a day or, for some, 90 days."
+
+
+def _print(console: Console, text: str) -> None:
+    """Print a text; on a terminal its lines break between words, elsewhere they stay whole."""
+    console.print(text, soft_wrap=not console.is_terminal, markup=False, highlight=False)
 
 
 def _complain(text: str) -> None:

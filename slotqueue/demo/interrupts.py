@@ -33,7 +33,8 @@ class Interrupts:
     def __enter__(self) -> Self:
         for name in _NAMES:
             number = getattr(signal, name, None)
-            if number is not None:
+            # One that is ignored on purpose stays so: `nohup slotqueue demo` outlives its terminal.
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._catch)
         return self
 

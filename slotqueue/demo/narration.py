@@ -29,10 +29,15 @@ def sentence(fact: Fact, story: Story | None) -> str:
     if fact.what == "Died":
         predicate = f"{fact.by} is KILLED {fact.more['place']}"
     elif fact.what == "SlotTakenOver" and story is not None:
-        predicate = f"{fact.by}'s sweep TAKES OVER: {_why(fact, story)}"
+        predicate = f"{fact.by}'s sweep takes over, {_why(fact, story)}"
     elif fact.what in ("SlotLost", "SlotDead"):
         predicate = f"GIVEN UP: {fact.more.get('why', '')}"
     return f"slot {story.number}: {predicate}" if story is not None and predicate else ""
+
+
+def several(count: int, word: str) -> str:
+    """A count with its noun: "1 slot", "2 slots"."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def is_before_enqueue(death: Fact) -> bool:
@@ -48,4 +53,4 @@ def silence(fact: Fact, story: Story) -> float:
 
 def _why(fact: Fact, story: Story) -> str:
     silent = "worker" if fact.more.get("before") == SlotState.RUNNING else "replica"
-    return f"no sign of its {silent} for {silence(fact, story):.1f} s"
+    return f"its {silent} silent for {silence(fact, story):.1f} s"

@@ -18,6 +18,7 @@ from typing import Self
 from slotqueue.demo.crew import Crew
 from slotqueue.demo.interrupts import Interrupts
 from slotqueue.demo.ledger import Fact, Ledger
+from slotqueue.demo.narration import several
 from slotqueue.demo.processes import Child
 from slotqueue.demo.server import EmbeddedServer, ServerFailed
 from slotqueue.demo.stage import BEFORE_ENQUEUE, IN_JOB, JOB, Stage, order_at
@@ -121,6 +122,7 @@ class Run:
         view.say("stopping the replicas and workers ...")
         self._crew.stop()
         self.stories.add(ledger.news())
+        self.stories.set_states(ledger.states(self.stories.open_keys()))
         self.is_finished = True
         seconds = time.monotonic() - began_at
         return self.stories.figures(replicas=self.options.replicas, workers=self.options.workers, seconds=seconds)
@@ -169,7 +171,7 @@ class Run:
             dead = self._crew.dead()
             news = ledger.news()
             self.stories.add(news)
-            self.stories.set_states(ledger.states(self.stories.open_keys()))
+            self.stories.set_states(ledger.states(self.stories.out_keys()))
             news += self._see_to_the_dead(dead, start)
             view.say(self._situation(starts_at))
             view.show(self.stories, news)
@@ -207,7 +209,8 @@ class Run:
             return f"all are ready; the first slot is due in {ahead:.0f} s ..."
         count = len(self.stories.all) - len(self.stories.open_keys())
         replicas, workers = (len(self._crew.living(is_replica=kind)) for kind in (True, False))
-        return f"{count} of {len(self.stories.all)} slots done; alive: {replicas} replicas, {workers} workers ..."
+        alive = f"{several(replicas, 'replica')}, {several(workers, 'worker')}"
+        return f"{count} of {several(len(self.stories.all), 'slot')} ended; alive: {alive} ..."
 
     def _erase(self, ledger: Ledger) -> None:
         keys = [story.key for story in self.stories.all]

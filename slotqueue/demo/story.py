@@ -144,6 +144,10 @@ class Stories:
         """Keys of the slots whose end is still owed."""
         return [story.key for story in self.all if story.is_open]
 
+    def out_keys(self) -> list[str]:
+        """Keys of the open slots that some replica has tried to claim."""
+        return [story.key for story in self.all if story.is_open and story.attempted_by]
+
     def attempts_by(self) -> Counter[str]:
         """How many slots each replica tried to claim."""
         return Counter(name for story in self.all for name in story.attempted_by)

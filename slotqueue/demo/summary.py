@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slotqueue.demo.narration import is_before_enqueue, silence
+from slotqueue.demo.narration import is_before_enqueue, several, silence
 from slotqueue.demo.story import Figures, Stories, Story
 
-_WIDTH = 25
+_WIDTH = 20
 
 
 def summary_of(figures: Figures, stories: Stories, *, system: str, bar: str) -> str:
@@ -19,8 +19,8 @@ def summary_of(figures: Figures, stories: Stories, *, system: str, bar: str) -> 
         system: the worker system's name.
         bar: the character that bars are made of.
     """
-    slots, replicas = _several(figures.slots, "slot"), _several(figures.replicas, "replica")
-    workers = _several(figures.workers, f"{system} worker")
+    slots, replicas = several(figures.slots, "slot"), several(figures.replicas, "replica")
+    workers = several(figures.workers, f"{system} worker")
     title = f"{slots}, {replicas}, {workers}: {figures.seconds:.1f} s in all"
     return "\n".join([title, "", *_bars(figures, stories, bar), "", *_verdict(figures, stories)])
 
@@ -31,7 +31,7 @@ def _bars(figures: Figures, stories: Stories, bar: str) -> Iterator[str]:
         ("attempts", figures.attempts, _about_attempts(figures, stories)),
         ("taken", figures.taken, "another replica had claimed the slot"),
         ("claimed", figures.claimed, "won"),
-        ("enqueued", figures.enqueued, f"messages that the queue took{_again(figures.enqueued, figures)}"),
+        ("enqueued", figures.enqueued, f"messages in the queue{_again(figures.enqueued, figures)}"),
         ("runs", figures.runs, f"jobs begun{_again(figures.runs, figures)}"),
         ("done", figures.done, "slots with a done marker"),
     )
@@ -42,10 +42,10 @@ def _bars(figures: Figures, stories: Stories, bar: str) -> Iterator[str]:
 
 def _about_attempts(figures: Figures, stories: Stories) -> str:
     if figures.attempts == figures.replicas * figures.slots:
-        return f"{_several(figures.replicas, 'replica')} x {_several(figures.slots, 'slot')}"
+        return f"{several(figures.replicas, 'replica')} x {several(figures.slots, 'slot')}"
     dead = [(death.by, stories.of(death)) for death in stories.deaths if is_before_enqueue(death)]
     fewer = ", ".join(f"{name} died at slot {story.number}" for name, story in dead if story)
-    return f"every replica tries every slot, but {fewer}" if fewer else "some replicas missed some slots"
+    return f"{figures.replicas} x {figures.slots}, but {fewer}" if fewer else "some replicas missed some slots"
 
 
 def _again(count: int, figures: Figures) -> str:
@@ -64,6 +64,9 @@ def _verdict(figures: Figures, stories: Stories) -> Iterator[str]:
         numbers = (str(story.number) for story in stories.all if len(story.finished) > 1)
         yield f"REPEATED, finished more than once: slot {', '.join(numbers)}."
     if figures.is_good:
+        killed = " and ".join(death.by for death in stories.deaths)
+        if killed:
+            yield f"{killed} {'was' if len(stories.deaths) == 1 else 'were'} killed; the others saw to their slots."
         yield f"Every slot is done, and none was finished twice: {figures.done} of {figures.slots}."
 
 
@@ -77,7 +80,3 @@ def _recovery(story: Story) -> str:
         f"Slot {story.number} was recovered: {cause}; {silence(over, story):.1f} s later "
         f"the sweep of {over.by} enqueued it again, and {finisher} finished it."
     )
-
-
-def _several(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -22,13 +22,13 @@ def table_of(stories: Stories, rows: int, now: float) -> Table:
         rows: how many fit.
         now: seconds since the epoch.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", padding=(0, 1))
-    table.add_column("slot", justify="right", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("slot", justify="right", no_wrap=True, min_width=4)
     table.add_column("UTC", no_wrap=True, min_width=8)
-    table.add_column("claimed by", no_wrap=True, min_width=10)
+    table.add_column("claim won by", no_wrap=True, min_width=14)
     table.add_column("queued", justify="right", no_wrap=True, min_width=7)
     table.add_column("run by", no_wrap=True, min_width=8)
-    table.add_column("", no_wrap=True, min_width=28)
+    table.add_column("now", no_wrap=True, min_width=23)
     for story in _chosen(stories.all, rows):
         fire = story.fire_time.strftime("%H:%M:%S")
         table.add_row(str(story.number), fire, _claimer(story), _queued(story), _runner(story), _standing(story, now))
@@ -47,11 +47,12 @@ def _chosen(stories: list[Story], rows: int) -> list[Story]:
 
 
 def _claimer(story: Story) -> Text:
+    """Who won, and of how many that tried."""
     if not story.claimed:
         return Text("")
     name = story.claimed[0].by
     is_dead = any(is_before_enqueue(death) for death in story.deaths)
-    return Text(name, style="red strike" if is_dead else "")
+    return Text.assemble((name, "red strike" if is_dead else ""), (f" of {len(story.attempted_by)}", "dim"))
 
 
 def _queued(story: Story) -> str:
@@ -88,6 +89,5 @@ def _standing(story: Story, now: float) -> Text:
 def _waiting(story: Story, now: float) -> Text:
     death = story.deaths[-1]
     due = story.claimed[0].at + _GRACE_SECONDS if is_before_enqueue(death) else death.at + _LEASE_SECONDS
-    kind = death.by.partition("-")[0]
     when = f"in {due - now:.0f} s" if due - now >= 0.5 else "now"
-    return Text(f"{kind} KILLED, a sweep {when}", style="bold red")
+    return Text(f"KILLED, sweep {when}", style="bold red")

