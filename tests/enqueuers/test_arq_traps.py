@@ -224,7 +224,7 @@ async def test_a_second_delivery_of_a_running_slot_leaves_everything_as_it_is(ar
     assert await arq_bench.effects(key) == ["began", "ended"]
 
 
-@pytest.mark.parametrize(("tries", "sign"), [(5, "the slot is being run"), (1, "max 1 retries exceeded")])
+@pytest.mark.parametrize("tries, sign", [(5, "the slot is being run"), (1, "max retries 1 exceeded")])
 async def test_after_a_second_delivery_a_killed_workers_slot_is_still_completed(
     arq: ArqSystem, arq_bench: Bench, tries: int, sign: str
 ) -> None:
