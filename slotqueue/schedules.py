@@ -7,7 +7,8 @@ The fire times between two instants are a pure function of the schedule, half-op
 times inside a gap fire at the first minute after it (several collapse into one), WILDCARD ones vanish. In a fold FIXED
 times fire on the first pass, WILDCARD ones on both. cronsim is only asked which wall times match; the rule is applied
 here, because cronsim's own reading differs: it answers instants that are not later inside a fold, loses wildcard hours
-where clocks shift by less than an hour (Australia/Lord_Howe), and takes every schedule with seconds for WILDCARD.
+or never returns where clocks shift by half an hour (Australia/Lord_Howe, Asia/Colombo 2006), and takes every schedule
+with seconds for WILDCARD.
 Debian itself takes a change of three hours or more for a correction and fires nothing for it; the rule above has no
 such limit: a daily job fires for Apia's skipped 2011-12-30 at the first minute of the 31st.
 

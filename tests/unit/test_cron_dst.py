@@ -157,6 +157,17 @@ def test_a_day_that_a_zone_skips_is_a_long_gap(expression: str, expected: list[s
     assert fires(expression, "Pacific/Apia", "2011-12-29T10:00", "2011-12-31T10:00") == expected
 
 
+def test_a_gap_that_ends_off_the_minute_is_left_at_the_next_whole_one() -> None:
+    """Monrovia went from 00:00:00 to 00:44:30 on 1972-01-07."""
+    assert fires("10,20 0 * * *", "Africa/Monrovia", "1972-01-06T12:00", "1972-01-07T12:00") == ["01-07T00:45"]
+
+
+def test_a_fold_of_half_an_hour_at_midnight_does_not_catch_the_search() -> None:
+    """Colombo went from 00:30 back to 00:00 on 2006-04-15; cronsim, asked in that zone, never returns."""
+    expected = ["04-13T20:00", "04-13T20:30", "04-14T20:30", "04-14T21:00"]
+    assert fires("*/30 2 * * *", "Asia/Colombo", "2006-04-13T12:00", "2006-04-15T12:00") == expected
+
+
 PROGRAM = """
 import json, sys
 from datetime import UTC, datetime
