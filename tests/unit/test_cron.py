@@ -261,7 +261,7 @@ def test_seconds_are_a_sixth_field_in_front() -> None:
         Cron("* * * * *", seconds="yes")  # type: ignore[arg-type]
 
 
-NAIVE = datetime(2026, 6, 1)  # noqa: DTZ001
+NAIVE = datetime(2026, 6, 1)
 
 
 @pytest.mark.parametrize("schedule", [Cron("0 * * * *"), Cron("0 * * * *", "Europe/Berlin"), Every(hours=1)])
