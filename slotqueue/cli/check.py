@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 
 import click
@@ -65,10 +66,9 @@ def _print(checked: Checked) -> None:
     if checked.findings:
         print_table(["", "about", "what"], [[each.severity.value, each.about, each.text] for each in checked.findings])
         click.echo()
-    problems = sum(finding.severity is Severity.PROBLEM for finding in checked.findings)
-    warnings = len(checked.findings) - problems
+    tally = Counter(finding.severity for finding in checked.findings)
     asked = "" if checked.asked_redis else " (Redis was not asked)"
-    click.echo(f"{count(problems, 'problem')}, {count(warnings, 'warning')}{asked}")
+    click.echo(", ".join(count(tally[severity], severity.value) for severity in Severity) + asked)
 
 
 def _row(job: JobChecked) -> list[str]:

@@ -15,6 +15,7 @@ from slotqueue.ops.site import Site
 from slotqueue.ops.words import did_you_mean, duration, instant
 from slotqueue.slots import from_ms
 from slotqueue.store import AsyncStore
+from slotqueue.store.checks import Level, check_redis
 
 _SILENT_MS = 10 * 60_000
 """A guarded worker says every minute that it is there."""
@@ -28,6 +29,11 @@ class Severity(StrEnum):
     """Something will not work."""
     WARNING = "warning"
     """It works, and promises less than it could."""
+    NOTE = "note"
+    """Good to know."""
+
+
+_SEVERITIES = {Level.ERROR: Severity.PROBLEM, Level.WARNING: Severity.WARNING, Level.NOTE: Severity.NOTE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ class Finding:
     """One thing that `check` found.
 
     Args:
-        severity: a problem, or a warning.
+        severity: how bad it is.
         about: "job 'rollup'", "redis", "workers", "application".
         text: what is wrong and what would be right.
     """
@@ -182,4 +188,5 @@ def _without_job(error: ConfigurationError) -> str:
 
 
 async def _check_redis(store: AsyncStore) -> list[Finding]:
-    return []
+    health = await check_redis(store)
+    return [Finding(_SEVERITIES[each.level], "redis", f"{each.what}; {each.advice}") for each in health.findings]
