@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import redis
 import redis.asyncio
@@ -54,20 +53,21 @@ def blocking_client(url: str) -> redis.Redis:
 
 
 def safe_url(url: str) -> str:
-    """The URL without its password, for texts that people see."""
-    try:
-        parts = urlsplit(url)
-        user, has_password = parts.username or "", parts.password is not None
-        parts.port  # noqa: B018 - raises where a "/" or "#" in a password tore the URL apart
-    except ValueError:
-        return _without_credentials(url)
-    if "@" in parts.path + parts.query + parts.fragment:
-        return _without_credentials(url)
-    parts = parts._replace(query="")
-    if not has_password:
-        return urlunsplit(parts)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
+    """The URL without its password, for texts that people see.
+
+    Up to the last "@" it may be a password, whatever else it looks like: a "/" in one that nobody escaped, for example.
+    """
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return "the given text"
+    said, is_said, where = rest.rpartition("@")
+    where = where.partition("?")[0]
+    if not is_said:
+        return f"{scheme}://{where}"
+    user, has_password, _ = said.partition(":")
+    if any(mark in said for mark in "/?#"):
+        return f"{scheme}://***@{where}"
+    return f"{scheme}://{user}:***@{where}" if has_password else f"{scheme}://{user}@{where}"
 
 
 def unavailable(url: str, error: BaseException) -> StoreUnavailable:
@@ -103,12 +103,3 @@ def _reading(url: str) -> Iterator[None]:
             f"{safe_url(url)} is no Redis URL{why}; one looks like redis://user:password@host:6379/0",
             argument="redis",
         ) from None
-
-
-def _without_credentials(url: str) -> str:
-    """What stands between "//" and the last "@" may be a password, whatever else it looks like."""
-    scheme, found, rest = url.partition("://")
-    if not found:
-        return "the given text"
-    before, found, host = rest.rpartition("@")
-    return f"{scheme}://***@{host.partition('?')[0]}" if found else f"{scheme}://{before or host}".partition("?")[0]
