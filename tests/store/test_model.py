@@ -36,13 +36,14 @@ from tests.store.stage import EPOCH_VALUE, KEYS_WITHOUT_A_TTL, NAMESPACE, Stage
 T = TypeVar("T")
 
 TOLERANCE = 1500
-SLOTS = 3
-STEPS = [3_000, 11_000, 25_000, 61_000, 6 * MINUTE, 65 * MINUTE, 25 * 60 * MINUTE]
-CLEAN_ENDS = {"postponed", "failed"}
+SLOTS = 2
+STEPS = [3_000, 11_000, 61_000, 6 * MINUTE, 65 * MINUTE]
 
 which = st.integers(0, SLOTS - 1)
-twice = st.booleans()
-pick = st.integers(0, 1000)
+twice = st.sampled_from([False, False, True])
+back = st.integers(0, 5)
+"""Which of the messages or runs there were, counted from the newest: most of them are stale."""
+rarely = st.sampled_from([False, False, False, True])
 
 
 @dataclass
@@ -125,9 +126,9 @@ class Protocol(RuleBasedStateMachine):
             self.slips.append((i, 0))
 
     @precondition(lambda self: self.slips)
-    @rule(at=pick, twice=twice)
+    @rule(at=back, twice=twice)
     def confirm(self, at: int, twice: bool) -> None:
-        i, n = self.slips[at % len(self.slips)]
+        i, n = self.slips[-1 - at % len(self.slips)]
         slip = self.slip(i, n)
         self.both(
             self.stage.verbs.confirm([slip]),
@@ -137,9 +138,9 @@ class Protocol(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: self.slips)
-    @rule(at=pick, is_sent_possible=st.booleans(), twice=twice)
+    @rule(at=back, is_sent_possible=st.booleans(), twice=twice)
     def release(self, at: int, is_sent_possible: bool, twice: bool) -> None:
-        i, n = self.slips[at % len(self.slips)]
+        i, n = self.slips[-1 - at % len(self.slips)]
         slip = self.slip(i, n)
         self.both(
             self.stage.verbs.release([(slip, Refused("no", is_sent_possible))]),
@@ -169,9 +170,9 @@ class Protocol(RuleBasedStateMachine):
             self.slips.append((i, record.n))
 
     @precondition(lambda self: self.slips)
-    @rule(at=pick, twice=twice)
+    @rule(at=back, twice=twice)
     def reject(self, at: int, twice: bool) -> None:
-        i, n = self.slips[at % len(self.slips)]
+        i, n = self.slips[-1 - at % len(self.slips)]
         key = self.slots[i].key
         word = self.both(
             self.stage.verbs.reject(key, n, "unknown task"),
@@ -185,14 +186,14 @@ class Protocol(RuleBasedStateMachine):
     # ---- workers
 
     @precondition(lambda self: self.slips)
-    @rule(at=pick, twice=twice, from_run=pick, how=st.sampled_from(["", "any", "any", "run"]))
+    @rule(at=back, twice=twice, from_run=back, how=st.sampled_from(["", "any", "any", "run"]))
     def begin(self, at: int, twice: bool, from_run: int, how: str) -> None:
-        i, n = self.slips[at % len(self.slips)]
+        i, n = self.slips[-1 - at % len(self.slips)]
         ghost, slip, message = self.ghosts[i], self.slip(i, n), self.message(i, n)
         from_fence: str | int = how
         if how == "run":
             mine = [run.fence for run in self.runs if run.slip.key == slip.key]
-            from_fence = mine[from_run % len(mine)] if mine else ""
+            from_fence = mine[-1 - from_run % len(mine)] if mine else ""
         self.tokens += 1
         token = f"t{self.tokens}"
         answers: list[Run] = []
@@ -224,7 +225,7 @@ class Protocol(RuleBasedStateMachine):
         self.runs.append(run)
 
     @precondition(lambda self: self.runs)
-    @rule(at=pick, twice=twice)
+    @rule(at=back, twice=twice)
     def heartbeat(self, at: int, twice: bool) -> None:
         i, run, message = self.some_run(at)
         word = self.both(
@@ -237,7 +238,7 @@ class Protocol(RuleBasedStateMachine):
             self.ghosts[i].lease_until = self.stage.now() + run.terms.lease - TOLERANCE
 
     @precondition(lambda self: self.runs)
-    @rule(at=pick, twice=twice)
+    @rule(at=back, twice=twice)
     def finish(self, at: int, twice: bool) -> None:
         i, run, message = self.some_run(at)
         word = self.both(
@@ -251,7 +252,7 @@ class Protocol(RuleBasedStateMachine):
             self.ghosts[i].lease = None
 
     @precondition(lambda self: self.runs)
-    @rule(at=pick, delay=st.sampled_from([0, MINUTE, 3 * DAY]), twice=twice)
+    @rule(at=back, delay=st.sampled_from([0, MINUTE, 3 * DAY]), twice=twice)
     def postpone(self, at: int, delay: int, twice: bool) -> None:
         i, run, _ = self.some_run(at)
         word = self.both(
@@ -264,7 +265,7 @@ class Protocol(RuleBasedStateMachine):
             self.handed_back(i)
 
     @precondition(lambda self: self.runs)
-    @rule(at=pick, twice=twice)
+    @rule(at=back, twice=twice)
     def fail(self, at: int, twice: bool) -> None:
         i, run, _ = self.some_run(at)
         word = self.both(
@@ -278,8 +279,17 @@ class Protocol(RuleBasedStateMachine):
 
     # ---- the world
 
-    @rule(ms=st.sampled_from(STEPS))
-    def time_passes(self, ms: int) -> None:
+    @rule(ms=st.sampled_from(STEPS), is_a_day=rarely)
+    def time_passes(self, ms: int, is_a_day: bool) -> None:
+        self.shift(25 * 60 * MINUTE if is_a_day else ms)
+
+    @rule(i=which)
+    def a_deadline_passes(self, i: int) -> None:
+        deadline = self.model.slot(self.slots[i].key).deadline
+        if deadline is not None:
+            self.shift(max(deadline - self.stage.now() + TOLERANCE, 0))
+
+    def shift(self, ms: int) -> None:
         self.stage.age(ms)
         self.model.shift(ms)
         self.fires = [fire - ms for fire in self.fires]
@@ -301,16 +311,20 @@ class Protocol(RuleBasedStateMachine):
             self.stage.redis.delete(f"{NAMESPACE}:pauses")
         self.model.is_paused = is_paused
 
-    @rule(i=which)
-    def a_record_is_lost(self, i: int) -> None:
+    @rule(i=which, is_so=rarely)
+    def a_record_is_lost(self, i: int, is_so: bool) -> None:
+        if not is_so:
+            return
         slot = self.model.slot(self.slots[i].key)
         self.stage.redis.delete(f"{slot.key}:record")
         if slot.record is not None:
             slot.record = None
             self.lost(i)
 
-    @rule()
-    def everything_is_lost(self) -> None:
+    @rule(is_so=rarely)
+    def everything_is_lost(self, is_so: bool) -> None:
+        if not is_so:
+            return
         self.stage.redis.flushall()
         self.stage.redis.set(f"{NAMESPACE}:epoch", EPOCH_VALUE)
         self.model.lose_everything()
@@ -410,7 +424,7 @@ class Protocol(RuleBasedStateMachine):
 
     def some_run(self, at: int) -> tuple[int, Run, Message]:
         """A run with what its message says now: time moves on by moving the past."""
-        run = self.runs[at % len(self.runs)]
+        run = self.runs[-1 - at % len(self.runs)]
         i = [slot.key for slot in self.slots].index(run.slip.key)
         return i, replace(run, slip=replace(run.slip, fire=self.fires[i])), self.message(i, run.slip.n)
 
