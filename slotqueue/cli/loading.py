@@ -102,7 +102,8 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_short(error.filename)}, line {error.lineno}: "
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not _is_machinery(each.filename)]
-    mine = [each for each in frames if "site-packages" not in Path(each.filename).parts] or frames
+    files = [each for each in frames if not each.filename.startswith("<")]  # "<string>": code that a library made
+    mine = [each for each in files if "site-packages" not in Path(each.filename).parts] or files
     return f"{_short(mine[-1].filename)}, line {mine[-1].lineno}: " if mine else ""
 
 

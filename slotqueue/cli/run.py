@@ -14,6 +14,7 @@ from slotqueue.cli.logs import log_to_stderr
 from slotqueue.cli.options import app_argument, log_option
 from slotqueue.cli.stopping import Stop, Stopped
 from slotqueue.cli.teaching import Taught
+from slotqueue.errors import SlotQueueError
 from slotqueue.ops.words import count
 from slotqueue.store.connections import safe_url
 
@@ -39,6 +40,8 @@ def run(ctx: click.Context, app: str | None, log_level: str) -> None:
             asyncio.run(_run(slots, stop))
         except Stopped:
             pass
+        except (click.ClickException, SlotQueueError):
+            raise
         except Exception:
             logger.exception("the replica ended by an error that nobody foresaw")
             ctx.exit(FOUND_SOMETHING)

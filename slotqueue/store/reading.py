@@ -113,7 +113,8 @@ class Reader:
         leading = sorted(((rows[0][0], job) for job, rows in heads.items() if rows), reverse=True)[:limit]
         if not leading:
             return []
-        rows = await self._listed([job for _, job in leading], leading[-1][0], limit)
+        least = leading[-1][0] if len(leading) == limit else "-inf"
+        rows = await self._listed([job for _, job in leading], least, limit)
         return [key for _, key in sorted((row for each in rows.values() for row in each), reverse=True)[:limit]]
 
     async def open_keys(self, limit: int) -> list[str]:

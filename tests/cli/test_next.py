@@ -1,0 +1,104 @@
+"""`slotqueue next`: fire times in UTC and in the job's zone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.conftest import Slotqueue
+
+WriteApp = Callable[..., None]
+JOBS = """
+slots.add("nightly", Cron("30 2 * * *", tz="Europe/Berlin"))
+slots.add("weekly report", Cron("0 9 * * mon"))
+slots.add("ping", Every(minutes=5))
+"""
+AFTER = ("--after", "2026-10-24T12:00Z")
+
+
+def test_fire_times_across_a_clock_change_show_both_offsets(write_app: WriteApp, slotqueue: Slotqueue) -> None:
+    write_app(JOBS)
+    result = slotqueue("next", "app:slots", "nightly", "-n", "2", *AFTER)
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["job", "UTC", "local", "zone", "in"],
+        ["nightly", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00+02:00", "Europe/Berlin", "12", "h", "30", "min"],
+        ["nightly", "2026-10-26T01:30:00Z", "2026-10-26T02:30:00+01:00", "Europe/Berlin", "1", "d", "13", "h"],
+    ]
+
+
+def test_as_json_each_fire_time_has_its_slot_key(write_app: WriteApp, slotqueue: Slotqueue) -> None:
+    write_app(JOBS)
+    result = slotqueue("next", "app:slots", "weekly report", "-n", "1", "--json", *AFTER)
+    assert json.loads(result.stdout) == [
+        {
+            "job": "weekly report",
+            "fire_time": "2026-10-26T09:00:00Z",
+            "local": "2026-10-26T09:00:00+00:00",
+            "zone": "UTC",
+            "key": "ran:weekly report:2026-10-26T09:00",
+        }
+    ]
+
+
+def test_without_a_job_all_of_them_are_shown_five_times_each(write_app: WriteApp, slotqueue: Slotqueue) -> None:
+    write_app(JOBS)
+    rows = json.loads(slotqueue("next", "app:slots", "--json").stdout)
+    assert [row["job"] for row in rows] == ["nightly"] * 5 + ["weekly report"] * 5 + ["ping"] * 5
+
+
+def test_with_the_environment_a_single_word_is_a_job(write_app: WriteApp, slotqueue: Slotqueue) -> None:
+    write_app(JOBS)
+    result = slotqueue("next", "ping", "-n", "1", *AFTER, env={"SLOTQUEUE_APP": "app:slots"})
+    assert "2026-10-24T12:05:00Z" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "job, hint",
+    [
+        ("nigthly", "there is no job 'nigthly'; did you mean 'nightly'?"),
+        ("zzz", "there is no job 'zzz'; known are 'nightly', 'ping', 'weekly report'"),
+    ],
+)
+def test_an_unknown_job_is_2_with_the_known_names(
+    write_app: WriteApp, slotqueue: Slotqueue, job: str, hint: str
+) -> None:
+    write_app(JOBS)
+    result = slotqueue("next", "app:slots", job)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"Error: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    "args, problem",
+    [
+        (["app:slots", "weekly", "report"], "a job's name with blanks needs quotes"),
+        (["app:slots", "-n", "0"], "0 is not in the range"),
+        (["app:slots", "--after", "yesterday"], "'yesterday' is no instant; one looks like 2026-10-25T00:30Z"),
+    ],
+)
+def test_wrong_input_is_2_and_says_what_would_be_right(
+    write_app: WriteApp, slotqueue: Slotqueue, args: list[str], problem: str
+) -> None:
+    write_app(JOBS)
+    result = slotqueue("next", *args)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+
+
+def test_a_schedule_that_fails_names_the_job(write_app: WriteApp, slotqueue: Slotqueue) -> None:
+    write_app("""
+class Moody(Every):
+    def next_after(self, t):
+        if Moody.is_moody:
+            raise RuntimeError("not today")
+        return super().next_after(t)
+
+Moody.is_moody = False
+slots.add("moody", Moody(minutes=1))
+Moody.is_moody = True
+""")
+    result = slotqueue("next", "app:slots")
+    assert result.exit_code == 2
+    assert "job 'moody', schedule: the schedule fails: RuntimeError: not today" in result.stderr
