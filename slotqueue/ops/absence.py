@@ -63,10 +63,9 @@ def _unknown_job(asked: Question) -> str | None:
     name = asked.parts.job
     if asked.facts.known is not None or asked.job is not None:
         return None
-    return (
-        f"No replica has made a job {name!r} known in the namespace {asked.parts.namespace!r}; "
-        f"{did_you_mean(name, asked.names) or 'no job is known there'}."
-    )
+    hint = did_you_mean(name, asked.names) or "no job is known there"
+    known = f"No replica has made a job {name!r} known in the namespace {asked.parts.namespace!r}; {hint}"
+    return known if known.endswith("?") else f"{known}."
 
 
 def _operators_own(asked: Question) -> str | None:
@@ -78,7 +77,9 @@ def _operators_own(asked: Question) -> str | None:
 def _not_due(asked: Question) -> str | None:
     if asked.fire <= asked.now:
         return None
-    return f"It is not due yet: its fire time comes {within(asked.fire, asked.now)}.{_unless_never(asked)}"
+    return (
+        f"It is not due yet: its fire time comes {within(asked.fire, asked.now)}.{_paused(asked)}{_unless_never(asked)}"
+    )
 
 
 def _missed(asked: Question) -> str | None:
@@ -103,7 +104,15 @@ def _undecided_or_expired(asked: Question) -> str:
             f"Its record has expired: everything up to {instant(facts.decided)} is decided, this slot too."
             f"{_unless_never(asked)}"
         )
-    return f"It is due since {within(fire, now).removesuffix(' ago')}, and nobody has decided it.{_why_nobody(asked)}"
+    since = f"It is due since {instant(fire)} ({within(fire, now)}), and nobody has decided it."
+    return f"{since}{_why_nobody(asked)}{_paused(asked)}{_unless_never(asked)}"
+
+
+def _paused(asked: Question) -> str:
+    until = asked.facts.paused_until
+    if until is None or 0 < until <= asked.now:
+        return ""
+    return f" The job is paused{f' until {instant(until)}' if until else ''}: slots that fall due are skipped."
 
 
 def _why_nobody(asked: Question) -> str:
@@ -111,11 +120,11 @@ def _why_nobody(asked: Question) -> str:
     seen = facts.known.seen if facts.known is not None else 0
     if not facts.fleet_seen or now - facts.fleet_seen > _SILENT_MS:
         last = f"; one was last seen at {instant(facts.fleet_seen)}" if facts.fleet_seen else ""
-        return f" No replica is up{last}.{_unless_never(asked)}"
+        return f" No replica is up{last}."
     if now - seen > _SILENT_MS:
         last = f" since {instant(seen)}" if seen else ""
-        return f" Replicas are up, and none of them knows the job{last}.{_unless_never(asked)}"
-    return f" Replicas that know the job are up: the next pass decides it.{_unless_never(asked)}"
+        return f" Replicas are up, and none of them knows the job{last}."
+    return " Replicas that know the job are up: the next pass decides it."
 
 
 def _no_fire_time(asked: Question) -> str | None:

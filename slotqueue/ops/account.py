@@ -132,7 +132,8 @@ def _recorded(parts: KeyParts, kept: SlotKept, record: Record, now: int, task_se
         key=kept.key,
         job=parts.job,
         fire_time=parts.fire_time,
-        says=standing(kept, record, now, task_seen),
+        says=standing(kept, record, now, task_seen)
+        + (f" Some of its keys in Redis are damaged: {kept.damage}." if kept.damage else ""),
         asked_at=from_ms(now),
         state=record.state,
         interval_start=moment(numbers.start),

@@ -1,0 +1,355 @@
+"""`slotqueue show`: it explains where a slot stands or how it ended, and why there is none; from Redis alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from slotqueue.protocols import Gap, Known, Process, Run
+from slotqueue.slots import SlotState, from_ms, key_at
+from tests.cli.conftest import Slotqueue
+from tests.store.stage import DAY, EPOCH_VALUE, HOUR, NAMESPACE, Stage
+
+WriteApp = Callable[..., None]
+ROLLUP = 'slots.add("rollup", Every(hours=1))\n'
+
+EXPLAINED = {
+    SlotState.CLAIMED: "It is claimed, and its first enqueue is under way or was refused. Unless something happens",
+    SlotState.HELD: "It is won, and waits while another slot of its job is out.",
+    SlotState.QUEUED: "no worker has begun it. A guarded worker with the task arq:do_rollup was last seen",
+    SlotState.RUNNING: "The worker w1 runs it since",
+    SlotState.POSTPONED: "The worker w1 handed it back; the worker system is to run it again",
+    SlotState.FAILED: "The worker system gave it up; 1 attempt of 5 spent, another one is due.",
+    SlotState.SENT: "nobody reports what became of it: no guarded worker had registered the task arq:do_rollup.",
+    SlotState.DONE: "It is done at",
+    SlotState.DEAD: "failed in w1 (1 attempt of 5 spent). Only an operator brings it back. Its last error: ValueError",
+    SlotState.LOST: "its worker w1 fell silent. A repeat would be worse, so only an operator brings it back.",
+    SlotState.SKIPPED: "paused. It has not run.",
+    SlotState.MISSED: "nothing took it up during its retention. It has not run.",
+}
+
+
+def told(slotqueue: Slotqueue, url: str, key: str) -> dict[str, Any]:
+    result = slotqueue("show", key, "--redis", url, "--json")
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def says(slotqueue: Slotqueue, url: str, key: str) -> str:
+    return str(told(slotqueue, url, key)["says"])
+
+
+def happened(slotqueue: Slotqueue, url: str, key: str) -> list[str]:
+    return [moment["what"] for moment in told(slotqueue, url, key)["timeline"]]
+
+
+def hourly(ago: int, name: str = "rollup", namespace: str = NAMESPACE) -> str:
+    """The key of a whole hour, so many hours ago; below zero ahead."""
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    return key_at(namespace, name, hour - timedelta(hours=ago))
+
+
+def register(stage: Stage, *, since: int = 0, decided: int = 0, name: str = "rollup") -> None:
+    known = Known(name, "v1", since, decided)
+    stage.run(stage.verbs.register(Process("r1"), [known], epoch=EPOCH_VALUE, is_last=True))
+
+
+# ---- slots on record
+
+
+@pytest.mark.parametrize("state", list(SlotState))
+def test_each_state_is_explained_in_text_and_json(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str, state: SlotState
+) -> None:
+    slip, _ = stage.in_state(state)
+    result = slotqueue("show", slip.key, "--redis", redis_url)
+    assert result.exit_code == 0
+    first, second, *rest = result.stdout.splitlines()
+    assert first == f"{slip.key}: {state.value}"
+    assert EXPLAINED[state] in second
+    assert any(line.endswith("due: its fire time") for line in rest)
+    found = told(slotqueue, redis_url, slip.key)
+    assert (found["state"], found["key"], found["job"]) == (state.value, slip.key, "rollup")
+    assert EXPLAINED[state] in found["says"]
+    assert (found["deadline"] is not None) is state.is_open or state is SlotState.HELD
+
+
+def test_a_done_slot_tells_its_whole_story_in_order(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    run = stage.running()
+    stage.finish(run)
+    found = told(slotqueue, redis_url, run.slip.key)
+    words = [moment["what"].split(" by ")[0].split(",")[0] for moment in found["timeline"]]
+    assert words == ["due: its fire time", "claimed", "the queue accepted the message", "begun", "done: finished"]
+    assert [moment["at"] for moment in found["timeline"]] == sorted(moment["at"] for moment in found["timeline"])
+    assert found["replica"] == "r1"
+    assert found["last_run"]["worker"] == "w1"
+    assert found["late"] >= 1
+    assert min(found["queue_time"], found["run_time"]) >= 0
+    assert set(found["lives"]) == {"claim", "done marker", "record"}
+
+
+def test_a_take_over_and_a_second_run_are_told_in_order(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    first = stage.running(stage.job(on_crash="complete"))
+    slip = stage.enqueued_again(first.slip.key)
+    stage.confirm(slip)
+    second = stage.begin(slip, worker="w2")
+    assert isinstance(second, Run)
+    stage.finish(second)
+    story = happened(slotqueue, redis_url, slip.key)
+    assert story[2:] == [
+        "the worker w1 fell silent, attempt 1",
+        "taken over by r2, was running",
+        "the queue accepted the message",
+        "begun by the worker w2",
+        story[-1],
+    ]
+    assert story[-1].startswith("done: finished by w2")
+    assert told(slotqueue, redis_url, slip.key)["enqueues"] == 2
+
+
+def test_a_fast_failure_stands_behind_its_begin(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    run = stage.running(stage.job(on_failure="again"))
+    stage.fail(run, "ValueError: no")
+    record = stage.record(run.slip.key)
+    stage.redis.hset(f"{run.slip.key}:record", "began", record["past.1"].split()[0])  # within one ms
+    assert happened(slotqueue, redis_url, run.slip.key)[-2:] == [
+        "begun by the worker w1",
+        "failed in w1, attempt 1 of 5",
+    ]
+
+
+def test_a_refused_enqueue_is_told_with_its_error(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    slip = stage.claimed()
+    stage.release(slip, "the queue is full")
+    assert "the queue refused it: the queue is full" in happened(slotqueue, redis_url, slip.key)
+    assert says(slotqueue, redis_url, slip.key).endswith("Its last error: the queue is full")
+
+
+def test_a_queued_slot_without_any_worker_says_so(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    slip = stage.queued()
+    stage.redis.delete("ran:tasks")
+    assert "No guarded worker with the task arq:do_rollup is known." in says(slotqueue, redis_url, slip.key)
+
+
+def test_a_queued_slot_that_may_not_repeat_ends_as_missed(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    slip = stage.queued(stage.job(on_crash="skip"))
+    assert "it is given up as missed by any replica's sweep" in says(slotqueue, redis_url, slip.key)
+    slip = stage.queued(stage.job(on_crash="complete"))
+    assert "it is enqueued again by any replica's sweep" in says(slotqueue, redis_url, slip.key)
+
+
+@pytest.mark.parametrize("on_crash, outcome", [("complete", "another attempt is made"), ("skip", "given up as lost")])
+def test_a_passed_lease_says_what_comes(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str, on_crash: str, outcome: str
+) -> None:
+    run = stage.running(stage.job(on_crash=on_crash))
+    stage.pass_deadline(run.slip.key)
+    said = says(slotqueue, redis_url, run.slip.key)
+    assert "Its lease has passed:" in said
+    assert outcome in said
+
+
+def test_more_events_than_are_kept_are_counted(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    slip = stage.claimed()
+    for _ in range(25):
+        stage.release(slip, "full")
+    assert happened(slotqueue, redis_url, slip.key)[2] == "(5 older events not kept)"
+
+
+def test_damage_is_told_and_is_1(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    slip = stage.claimed()
+    stage.redis.hset(f"{slip.key}:record", "state", "floating")
+    result = slotqueue("show", slip.key, "--redis", redis_url)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0] == f"{slip.key}: damaged"
+    assert "the record has a state that this version does not know: 'floating'" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("terms", "c d"),
+        ("terms", ""),
+        ("terms", "c d a x 0 5 1 1 1 1 1"),
+        ("fire", ""),
+        ("claimed", "9" * 30),
+        ("n", "-1"),
+        ("state", ""),
+        ("spent", "1.5"),
+    ],
+)
+def test_no_damage_of_a_record_raises(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str, field: str, value: str
+) -> None:
+    slip = stage.claimed()
+    stage.redis.hset(f"{slip.key}:record", field, value)
+    result = slotqueue("show", slip.key, "--redis", redis_url)
+    assert result.exit_code == 1
+    assert "Its keys in Redis are damaged: " in result.stdout
+
+
+@pytest.mark.parametrize("suffix", ["", ":done", ":record"])
+def test_keys_of_another_type_are_damage(slotqueue: Slotqueue, stage: Stage, redis_url: str, suffix: str) -> None:
+    slip = stage.claimed()
+    stage.redis.delete(f"{slip.key}{suffix}")
+    stage.redis.rpush(f"{slip.key}{suffix}", "a list")
+    result = slotqueue("show", slip.key, "--redis", redis_url)
+    assert result.exit_code == 1
+    assert "WRONGTYPE" in result.stdout
+
+
+# ---- no record
+
+
+def test_an_unknown_job_names_near_ones(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    register(stage)
+    said = says(slotqueue, redis_url, hourly(1, "rolup"))
+    assert said == "No replica has made a job 'rolup' known in the namespace 'ran'; did you mean 'rollup'?"
+
+
+def test_a_slot_to_come_is_not_due_yet(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    register(stage)
+    said = says(slotqueue, redis_url, hourly(-2))
+    assert said.startswith("It is not due yet: its fire time comes in 1 h")
+    assert "only its application knows" in said
+
+
+def test_a_missed_gap_tells_from_when_to_when_and_why(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    register(stage)
+    now = stage.now()
+    gap = Gap(stage.job(), now - 5 * HOUR, now - HOUR, "older than the lookback")
+    stage.run(stage.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE))
+    said = says(slotqueue, redis_url, hourly(3))
+    assert said.startswith("It was missed: nobody decided the slots after ")
+    assert "(older than the lookback). Recorded at " in said
+
+
+def test_a_slot_from_before_the_schedule_was_known_is_not_owed(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    register(stage)
+    assert "and owes nothing from before" in says(slotqueue, redis_url, hourly(5))
+
+
+def test_a_decided_slot_without_a_record_has_expired(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    register(stage, since=stage.now() - 10 * DAY, decided=stage.now() - HOUR)
+    assert says(slotqueue, redis_url, hourly(48)).startswith("Its record has expired: everything up to ")
+
+
+def test_a_done_marker_outlives_the_record(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    run = stage.running()
+    stage.finish(run)
+    stage.redis.delete(f"{run.slip.key}:record")
+    assert says(slotqueue, redis_url, run.slip.key).startswith("It is done, finished by w1; its record has expired")
+
+
+def test_a_claim_whose_record_is_gone_names_its_owner(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    slip = stage.claimed()
+    stage.redis.delete(f"{slip.key}:record")
+    assert says(slotqueue, redis_url, slip.key).startswith("It was claimed by r1; its record is gone")
+
+
+def test_a_due_slot_that_nobody_decided_says_whether_replicas_are_up(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    register(stage, since=stage.now() - DAY)
+    said = says(slotqueue, redis_url, hourly(1))
+    assert "nobody has decided it. Replicas that know the job are up: the next pass decides it." in said
+    seen, _, uptime = stage.redis.hget("ran:jobs", "").partition(":")
+    stage.redis.hset("ran:jobs", "", f"{int(seen) - HOUR}:{uptime}")
+    assert "No replica is up; one was last seen at" in says(slotqueue, redis_url, hourly(1))
+
+
+def test_a_job_that_no_replica_knows_any_more_says_so(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    now = stage.now()
+    register(stage)
+    stage.redis.hset("ran:jobs", "rollup", f"v1:{now - DAY}:{now - HOUR}:0")
+    assert "Replicas are up, and none of them knows the job since" in says(slotqueue, redis_url, hourly(1))
+
+
+def test_a_paused_job_says_so(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    register(stage)
+    stage.pause()
+    assert "The job is paused: slots that fall due are skipped." in says(slotqueue, redis_url, hourly(-2))
+
+
+def test_with_the_application_an_instant_between_is_no_slot(
+    write_app: WriteApp, slotqueue: Slotqueue, redis_url: str
+) -> None:
+    write_app(ROLLUP, redis_url)
+    at = from_ms(0).replace(year=2026, month=10, day=2, hour=3, minute=7)
+    result = slotqueue("show", "app:slots", key_at("ran", "rollup", at))
+    assert result.exit_code == 0
+    assert (
+        "It is not a slot of this schedule (every 3600s): it does not fire at 2026-10-02T03:07:00Z. "
+        "The fire times next to it are 2026-10-02T03:00:00Z and 2026-10-02T04:00:00Z."
+    ) in result.stdout
+
+
+def test_with_the_application_a_coming_slot_is_certain(
+    write_app: WriteApp, slotqueue: Slotqueue, redis_url: str
+) -> None:
+    write_app(ROLLUP, redis_url)
+    result = slotqueue("show", "app:slots", hourly(-2))
+    assert "It is not due yet" in result.stdout
+    assert "only its application knows" not in result.stdout
+
+
+def test_an_operators_slot_without_a_record_is_told_from_the_schedules(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    register(stage)
+    assert "an operator made it" in says(slotqueue, redis_url, f"{hourly(1)}~t42")
+
+
+# ---- what it is asked
+
+
+@pytest.mark.parametrize("key", ["foo", "ran:rollup", "ran:rollup:2026-13-40T03:00", "ran:rollup:2026-10-02"])
+def test_a_bad_key_is_2_and_shows_a_good_one(slotqueue: Slotqueue, redis_url: str, key: str) -> None:
+    result = slotqueue("show", key, "--redis", redis_url)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (f"Error: {key!r} is no slot key; one looks like 'ran:rollup:2026-10-02T03:00' (UTC)\n")
+
+
+def test_a_key_tells_its_own_namespace_unless_another_is_given(
+    slotqueue: Slotqueue, redis_url: str, write_app: WriteApp
+) -> None:
+    key = hourly(1, namespace="mine")
+    assert "in the namespace 'mine'" in says(slotqueue, redis_url, key)
+    for args in (["--namespace", "ran", "--redis", redis_url], []):
+        write_app("", redis_url)
+        result = slotqueue("show", *([] if args else ["app:slots"]), key, *args)
+        assert result.exit_code == 2
+        assert "is of the namespace 'mine', and this is 'ran'" in result.stderr
+
+
+def test_a_key_alone_says_where_it_could_be_looked_up(slotqueue: Slotqueue) -> None:
+    result = slotqueue("show", hourly(1))
+    assert result.exit_code == 2
+    assert "say where to look" in result.stderr
+
+
+def test_a_key_with_blanks_needs_quotes(slotqueue: Slotqueue, redis_url: str) -> None:
+    result = slotqueue("show", "ran:weekly", "report:2026-10-02T03:00", "x:2026-10-02T03:00", "--redis", redis_url)
+    assert result.exit_code == 2
+    assert "a key with blanks needs quotes" in result.stderr
+
+
+def test_without_redis_it_is_3(slotqueue: Slotqueue) -> None:
+    result = slotqueue("show", hourly(1), "--redis", "redis://:hunter2@127.0.0.1:1/0")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("Error: Redis at redis://:***@127.0.0.1:1/0: ")
+
+
+def test_it_changes_nothing(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    run = stage.running()
+    before = stage.snapshot()
+    slotqueue("show", run.slip.key, "--redis", redis_url)
+    slotqueue("slots", "--redis", redis_url)
+    assert stage.snapshot() == before
