@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo
@@ -82,6 +83,8 @@ class Cron:
         expression: five fields, or `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`.
         tz: IANA name of the zone.
         seconds: whether a sixth field, the first, gives the seconds.
+        both_days: whether a date must match day-of-month and day-of-week, where both are restricted. Cron itself is
+            content with either; Celery's `crontab` wants both.
 
     Raises:
         InvalidSchedule: an expression that is no cron expression or names no date, or an unknown zone.
@@ -90,31 +93,42 @@ class Cron:
     expression: str
     tz: str
     seconds: bool
+    both_days: bool
     _zone: ZoneInfo = field(compare=False)
     _walls: _Walls = field(compare=False)
 
-    def __init__(self, expression: str, tz: str = "UTC", seconds: bool = False) -> None:  # noqa: FBT001, FBT002
-        if not isinstance(seconds, bool):
-            raise InvalidSchedule(f"{seconds!r} is no bool; right is True or False", argument="seconds")
+    def __init__(
+        self,
+        expression: str,
+        tz: str = "UTC",
+        seconds: bool = False,  # noqa: FBT001, FBT002
+        *,
+        both_days: bool = False,
+    ) -> None:
+        for name, flag in (("seconds", seconds), ("both_days", both_days)):
+            if not isinstance(flag, bool):
+                raise InvalidSchedule(f"{flag!r} is no bool; right is True or False", argument=name)
         text = normalise(expression, seconds=seconds)
         for name, value in (
             ("expression", text),
             ("tz", tz),
             ("seconds", seconds),
+            ("both_days", both_days),
             ("_zone", load_zone(tz)),
-            ("_walls", _parse(text)),
+            ("_walls", _parse(text, both_days=both_days)),
         ):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"Cron({self.expression!r}, tz={self.tz!r}{', seconds=True' if self.seconds else ''})"
+        flags = "".join(f", {name}=True" for name in ("seconds", "both_days") if getattr(self, name))
+        return f"Cron({self.expression!r}, tz={self.tz!r}{flags})"
 
     def __str__(self) -> str:
         """Return the text that identifies this schedule."""
-        return f"cron {self.expression} {self.tz}"
+        return f"cron {self.expression} {self.tz}{' both days' if self.both_days else ''}"
 
-    def __reduce__(self) -> tuple[type[Cron], tuple[str, str, bool]]:
-        return Cron, (self.expression, self.tz, self.seconds)
+    def __reduce__(self) -> tuple[partial[Cron], tuple[str, str, bool]]:
+        return partial(Cron, both_days=self.both_days), (self.expression, self.tz, self.seconds)
 
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Iterate the fire times in [start, end), aware instants, oldest first."""
@@ -232,7 +246,7 @@ _values_by_text: WeakValueDictionary[tuple[str, str], _Values] = WeakValueDictio
 _ATTRIBUTES = ("seconds", "minutes", "hours", "days", "months", "weekdays")
 
 
-def _parse(expression: str) -> _Walls:
+def _parse(expression: str, *, both_days: bool) -> _Walls:
     """Return the matcher of a normalised expression. Matchers share the values of fields that read the same."""
     fields = expression.split()
     if len(fields) == 5:
@@ -241,6 +255,7 @@ def _parse(expression: str) -> _Walls:
         walls = _Walls(spell_out(fields), datetime(2000, 12, 31))  # noqa: DTZ001 (wall times have no zone)
     except (CronSimError, ValueError) as error:
         raise InvalidSchedule(_what_is_wrong(expression, fields, str(error))) from error
+    walls.day_and = walls.day_and or both_days
     walls.is_fixed = not fields[1].startswith("*") and not fields[2].startswith("*")
     for text, (name, last, _), attribute in zip(fields, FIELDS, _ATTRIBUTES, strict=True):
         values = _values_by_text.get((name, text))
