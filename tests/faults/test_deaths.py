@@ -1,0 +1,80 @@
+"""A process killed at every arrow of the protocol, for both crash policies: what becomes of this slot and the next.
+
+The table in `arrows.py` says what must come out; docs/guarantees.md and the README print the same table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from slotqueue.slots import key_at, parse_key
+from tests.faults.arrows import GUARDED, UNGUARDED, Fault
+from tests.fleet.deaths import STRUCK
+from tests.fleet.fleet import Child, Fleet, eventually
+from tests.fleet.orders import Arrow
+
+_PERIOD = timedelta(seconds=2)
+_ON_TIME_MS = 1000
+"""A slot that had to wait for a grace or a lease of a second would be later."""
+_numbers = itertools.count(1)
+_LEFT_TO_ARQ = {Arrow.TAKEN, Arrow.FINISH_UNHEARD}
+
+
+@pytest.mark.parametrize("fault", GUARDED, ids=lambda fault: f"{fault.victim} killed {fault.arrow}")
+async def test_with_guarded_workers(fault: Fault, guarded: Fleet) -> None:
+    await _strike_both(fault, guarded, is_arq_alone=fault.arrow in _LEFT_TO_ARQ)
+
+
+@pytest.mark.parametrize("fault", UNGUARDED, ids=lambda fault: f"{fault.victim} killed {fault.arrow}")
+async def test_with_unguarded_workers(fault: Fault, unguarded: Fleet) -> None:
+    await _strike_both(fault, unguarded, is_arq_alone=fault.victim == "worker")
+
+
+async def _strike_both(fault: Fault, fleet: Fleet, *, is_arq_alone: bool) -> None:
+    """Kill one process at a slot of each job, and watch both slots and the next ones."""
+    await fleet.are_ready(*fleet.children[:2])
+    fleet.redis.delete(STRUCK)
+    start = fleet.replica if fault.victim == "replica" else partial(fleet.worker, worker={"poll_delay": 0.02})
+    victims = {
+        policy: start(f"doomed-{next(_numbers)}", arrow=fault.arrow, doomed=policy) for policy in ("complete", "skip")
+    }
+    async with asyncio.TaskGroup() as group:
+        for policy, victim in victims.items():
+            group.create_task(_strike(fault, fleet, policy, victim, is_arq_alone=is_arq_alone))
+
+
+async def _strike(fault: Fault, fleet: Fleet, policy: str, victim: Child, *, is_arq_alone: bool) -> None:
+    key = await fleet.struck(policy)
+    assert await victim.ended() == -signal.SIGKILL
+    if is_arq_alone:
+        fleet.let_arq_notice(key)
+    expected = fault.outcome(policy)
+    record = await fleet.reaches(key, expected.state)
+    following = key_at("ran", policy, parse_key(key).fire_time + _PERIOD)
+    await eventually(lambda: fleet.runs(key) == expected.runs, why=f"{expected.runs} runs, not {fleet.marks(key)}")
+    await _runs_on_time(fleet, following)
+
+    assert fleet.state(key) == expected.state, "it has not moved on since"
+    assert fleet.runs(key) == expected.runs, fleet.marks(key)
+    assert fleet.redis.exists(f"{key}:done") == (expected.state == "done")
+    assert fleet.redis.zscore("ran:open", key) is None
+    assert (fleet.redis.zscore("ran:dead", key) is not None) == (expected.state == "lost")
+    if fault.victim == "replica":
+        assert record["by"].startswith("doomed"), "the claim still names who won it"
+    if is_arq_alone and fault.arrow is Arrow.FINISH_UNHEARD:
+        await eventually(lambda: not fleet.redis.exists(f"arq:job:{key}"), why="arq has let the copy go")
+        assert fleet.runs(key) == expected.runs
+
+
+async def _runs_on_time(fleet: Fleet, key: str) -> None:
+    await eventually(lambda: fleet.runs(key) == 1, why=f"the following slot {key} runs: {fleet.record(key)}")
+    record = fleet.record(key)
+    reached = int(record.get("began") or record["queued"])
+    assert reached - int(record["fire"]) < _ON_TIME_MS, record
+    assert record.get("n", "0") == "0"

@@ -1,0 +1,123 @@
+"""The application of every process of a fleet.
+
+A replica: `python -m tests.fleet.application`. A worker: `arq tests.fleet.application.WorkerSettings`.
+Each event is one line on stdout, "@" and JSON. Functions count their runs in Redis: `effects:<slot key>`.
+"""
+
+# ruff: noqa: E402 - a clock must be wrong before anybody reads it
+from __future__ import annotations
+
+import time
+
+from tests.fleet.orders import Arrow, Orders
+
+orders = Orders.of_this_process()
+if orders.clock_off:
+    _real_time, _off = time.time, orders.clock_off
+    time.time = lambda: _real_time() + _off
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+import redis
+from arq.connections import RedisSettings
+from arq.worker import func
+
+import slotqueue.app
+import slotqueue.store.commands
+from slotqueue import Cron, Every, Policy, SlotQueue
+from slotqueue.clock import RedisClock
+from slotqueue.events import Event
+from tests.fleet.deaths import STRUCK, Doom, MortalEnqueuer, MortalStore
+
+effects = redis.Redis.from_url(orders.effects_url)
+doom = Doom(orders.arrow, orders.doomed, lambda job, key: effects.hset(STRUCK, job, key))
+MortalStore.doom = doom
+setattr(slotqueue.app, "AsyncStore", MortalStore)  # noqa: B010 - the seam of this application
+slotqueue.store.commands.GRACE_MS = orders.grace_ms
+logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+
+if orders.late:
+    _now_ms = RedisClock.now_ms
+    setattr(RedisClock, "now_ms", lambda clock: _now_ms(clock) - int(orders.late * 1000))  # noqa: B010
+
+
+def tell(event: Event) -> None:
+    facts = {"event": type(event).__name__, "by": orders.name, "at": time.monotonic(), **asdict(event)}
+    sys.stdout.write(f"@{json.dumps(facts)}\n")
+    sys.stdout.flush()
+
+
+slots = SlotQueue(
+    orders.url,
+    enqueuer=MortalEnqueuer(doom, enqueue_ms=orders.enqueue_ms),
+    namespace=orders.namespace,
+    defaults=Policy(on_crash="complete", lease=1),
+    replica=orders.name,
+    sweep_every=orders.sweep_every,
+    claim_spread=orders.claim_spread,
+    on_event=tell,
+)
+
+
+def _add(*, name: str, every: float = 0, offset: float = 0, cron: str = "", **more: Any) -> None:
+    more.setdefault("task", "quick")
+    slots.add(name, Cron(cron) if cron else Every(seconds=every, offset=offset), **more)
+
+
+for _job in orders.jobs:
+    _add(**_job)
+
+
+def count(ctx: dict[str, Any], what: str) -> None:
+    mark = {"what": what, "by": orders.name, "try": ctx["job_try"], "pid": os.getpid()}
+    effects.rpush(f"effects:{ctx['job_id']}", json.dumps(mark))
+
+
+async def quick(ctx: dict[str, Any], **_kwargs: Any) -> None:
+    count(ctx, "ran")
+    doom.strike(Arrow.RUNNING, ctx["job_id"])
+
+
+async def slow(ctx: dict[str, Any], seconds: float) -> None:
+    count(ctx, "ran")
+    await asyncio.sleep(seconds)
+    count(ctx, "ended")
+
+
+async def mends(ctx: dict[str, Any]) -> None:
+    count(ctx, "ran")
+    if effects.llen(f"effects:{ctx['job_id']}") == 1:
+        raise ValueError("not this time")
+
+
+_TASKS: list[Any] = [quick, slow, mends]
+
+
+class WorkerSettings:
+    functions: ClassVar[list[Any]] = [func(task, **orders.functions.get(task.__name__, {})) for task in _TASKS]
+    redis_settings = RedisSettings.from_dsn(orders.effects_url)
+    poll_delay = 0.05
+    job_timeout = 20
+
+
+for _name, _value in orders.worker.items():
+    setattr(WorkerSettings, _name, _value)
+if orders.is_guarded:
+    slots.worker(WorkerSettings)
+
+
+async def main() -> None:
+    stopping = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    await slots.run(stopping)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,126 @@
+"""Places to die at: a store and an enqueuer that end their process by SIGKILL, exactly at the arrow ordered."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from redis.asyncio.connection import Connection
+
+from slotqueue.enqueuers.arq import ArqEnqueuer
+from slotqueue.protocols import Command, Delivery, Message, Run, Waiting
+from slotqueue.slots import parse_key
+from slotqueue.store import AsyncStore
+from slotqueue.store.scripts import source_of
+from tests.fleet.orders import Arrow
+
+T = TypeVar("T")
+STRUCK = "struck"
+"""Redis hash: job -> the slot at which its process died."""
+
+
+class Doom:
+    """Knows when to die.
+
+    Args:
+        arrow: where, "" for never.
+        job: at whose first slot.
+        note: writes down at which slot, before the end.
+    """
+
+    def __init__(self, arrow: str, job: str, note: Callable[[str, str], object]) -> None:
+        self.arrow = arrow
+        self.job = job
+        self._note = note
+
+    def is_due(self, arrow: Arrow, key: str) -> bool:
+        return arrow == self.arrow and parse_key(key).job == self.job
+
+    def strike(self, arrow: Arrow, key: str) -> None:
+        """Die, if it is time: nothing after this line happens."""
+        if self.is_due(arrow, key):
+            self.end(key)
+
+    def end(self, key: str) -> None:
+        self._note(self.job, key)
+        os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()  # until the signal has arrived
+
+
+class MortalEnqueuer:
+    """Hands everything on to arq's, and dies before or after an enqueue."""
+
+    kind = ArqEnqueuer.kind
+
+    def __init__(self, doom: Doom, *, enqueue_ms: float = 0.0) -> None:
+        self._arq = ArqEnqueuer()
+        self._doom = doom
+        self._seconds = enqueue_ms / 1000
+        self.use_default = self._arq.use_default
+        self.check = self._arq.check
+
+    async def enqueue(self, messages: Sequence[Message]) -> Sequence[Delivery]:
+        for message in messages:
+            self._doom.strike(Arrow.CLAIMED, message.slip.key)
+        if self._seconds:
+            await asyncio.sleep(self._seconds * len(messages))
+        answers = await self._arq.enqueue(messages)
+        for message in messages:
+            self._doom.strike(Arrow.ENQUEUED, message.slip.key)
+        return answers
+
+    async def given_up(self, waiting: Sequence[Waiting]) -> Mapping[str, str]:
+        return await self._arq.given_up(waiting)
+
+    async def close(self) -> None:
+        await self._arq.close()
+
+
+class MortalStore(AsyncStore):
+    """Dies at a verb: before it, after its answer, or with the command on its way and the answer unread."""
+
+    doom: Doom
+
+    async def run(self, command: Command[T]) -> T:
+        slots = [key for key in command.keys if f"{key}:done" in command.keys]
+        doom, verb = self.doom, command.script
+        for key in slots:
+            if verb == "begin":
+                doom.strike(Arrow.TAKEN, key)
+            if verb == "finish":
+                doom.strike(Arrow.RETURNED, key)
+                if doom.is_due(Arrow.FINISH_UNSENT, key):
+                    await self._say_to_nobody(command)
+                    doom.end(key)
+                if doom.is_due(Arrow.FINISH_UNHEARD, key):
+                    await self._say_without_listening(command, until=f"{key}:done")
+                    doom.end(key)
+        answer = await super().run(command)
+        for key in slots:
+            if verb == "confirm":
+                doom.strike(Arrow.CONFIRMED, key)
+            if verb == "begin" and isinstance(answer, Run):
+                doom.strike(Arrow.BEGUN, key)
+        return answer
+
+    async def _say_without_listening(self, command: Command[T], *, until: str) -> None:
+        """Send the command, leave its answer in the socket, and wait until it has had its effect."""
+        connection = await self.client.connection_pool.get_connection("EVAL")
+        await connection.send_command(*_packed(command))
+        answer = 0
+        while not answer:
+            answer = await self.client.exists(until)
+
+    async def _say_to_nobody(self, command: Command[T]) -> None:
+        """Send the command to a server that never reads it."""
+        nobody = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+        _, writer = await asyncio.open_connection(*nobody.sockets[0].getsockname())
+        writer.writelines(Connection().pack_command(*_packed(command)))
+        await writer.drain()
+
+
+def _packed(command: Command[Any]) -> list[Any]:
+    return ["EVAL", source_of(command.script), len(command.keys), *command.keys, *command.args]
