@@ -90,6 +90,7 @@ def _perform(options: Options, *, is_json: bool) -> int:
 def _show(run: Run, console: Console, *, is_json: bool) -> int:
     import json
 
+    from slotqueue.demo.interrupts import Interrupted
     from slotqueue.demo.summary import summary_of
     from slotqueue.demo.view import view_on
 
@@ -97,6 +98,10 @@ def _show(run: Run, console: Console, *, is_json: bool) -> int:
     try:
         figures = run.perform(view)
         view.say("")
+    except Interrupted:
+        with contextlib.suppress(OSError):
+            view.say("interrupted: ending every process ...")
+        raise
     finally:
         with contextlib.suppress(OSError):  # the terminal may be gone
             view.close()
@@ -122,7 +127,9 @@ def _title(run: Run) -> str:
 def _look_around(run: Run) -> str:
     """Say how to look at what was kept, and how to be rid of it."""
     named = "" if run.server is not None else f" --namespace {run.namespace}"
-    text = f"Kept. To look around:\n  slotqueue slots --redis {run.url}{named}\n"
+    where = f"--redis {run.url}{named}"
+    example = max(run.stories.all, key=lambda story: len(story.taken_over))
+    text = f"Kept. To look around:\n  slotqueue slots {where}\n  slotqueue show {example.key} {where}\n"
     if run.server is not None:
         return text + f"To stop the server:\n  kill {run.server.pid} && rm -r {run.folder}"
     return text + f"Its keys begin with {run.namespace}: and expire within a day or, for some, 90 days."

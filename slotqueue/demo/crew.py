@@ -14,6 +14,8 @@ from slotqueue.demo.systems import WorkerSystem
 from slotqueue.demo.view import View
 
 _READY_SECONDS = 60.0
+_READY_SECONDS_EACH = 3.0
+"""An interpreter that imports costs most of a second of a core, and the machine may be busy."""
 _STOP_SECONDS = 6.0
 _LOOK_SECONDS = 0.1
 
@@ -52,7 +54,8 @@ class Crew:
         Raises:
             ChildDied: one of them ended, or is not ready in time.
         """
-        deadline = time.monotonic() + _READY_SECONDS
+        seconds = _READY_SECONDS + _READY_SECONDS_EACH * (self.replicas + self.workers)
+        deadline = time.monotonic() + seconds
         replicas = workers = 0
         while replicas < self.replicas or workers < self.workers:
             counts = f"{replicas} of {self.replicas} replicas and {workers} of {self.workers} workers"
@@ -64,7 +67,7 @@ class Crew:
             workers = ledger.guarded_workers()
             if time.monotonic() > deadline:
                 words = "\n".join(f"{child.name}: {text}" for child in self._children if (text := child.last_words()))
-                raise ChildDied(f"only {counts} are ready after {_READY_SECONDS:.0f} s\n{words}")
+                raise ChildDied(f"only {counts} are ready after {seconds:.0f} s\n{words}")
 
     def tell_replicas(self, line: str) -> None:
         """Say the start to every replica that lives."""

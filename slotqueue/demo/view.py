@@ -16,7 +16,8 @@ from slotqueue.demo.story import Stories
 from slotqueue.demo.table import table_of
 
 _LINES_OF_DRAMA = 6
-_LINES_AROUND = 9
+_LINES_AROUND = 7
+_NARROWEST = 70
 
 
 class View(Protocol):
@@ -71,13 +72,13 @@ class LiveView:
         self._live.stop()
 
     def _refresh(self) -> None:
-        parts: list[RenderableType] = [Text(self.title, style="bold")]
+        parts: list[RenderableType] = [_one_line(self.title, "bold")]
         if self._stories is not None:
             drama = self._drama[-_LINES_OF_DRAMA:]
-            rows = max(5, self.console.height - _LINES_AROUND - 2 * len(drama))
+            rows = max(5, self.console.height - _LINES_AROUND - len(drama))
             parts += ["", table_of(self._stories, rows, time.time()), ""]
             parts += [_line(fact, text) for fact, text in drama]
-        parts.append(Text(self._said, style="dim"))
+        parts.append(_one_line(self._said, "dim"))
         self._live.update(Group(*parts), refresh=True)
 
 
@@ -114,9 +115,14 @@ class PlainView:
 
 def view_on(console: Console, title: str) -> View:
     """Choose the view that fits the stream."""
-    return LiveView(console, title) if console.is_terminal else PlainView(console, title)
+    is_live = console.is_terminal and not console.is_dumb_terminal and console.width >= _NARROWEST
+    return LiveView(console, title) if is_live else PlainView(console, title)
 
 
 def _line(fact: Fact, text: str) -> Text:
     style = {"SlotTakenOver": "green", "Restarted": "yellow"}.get(fact.what, "red")
-    return Text(f"{time.strftime('%H:%M:%S', time.gmtime(fact.at))}  {text}", style=style)
+    return _one_line(f"{time.strftime('%H:%M:%S', time.gmtime(fact.at))}  {text}", style)
+
+
+def _one_line(text: str, style: str) -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
