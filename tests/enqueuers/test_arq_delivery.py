@@ -186,6 +186,29 @@ async def test_where_nobody_can_tell_a_stop_a_cancellation_is_a_hand_back(desk: 
     assert script.verbs_asked() == ["begin", "postpone"]
 
 
+@pytest.mark.parametrize("is_stopping", [False, None])
+async def test_a_run_ends_a_little_before_arq_would_end_it(
+    desk: Desk, script: Script, is_stopping: bool | None
+) -> None:
+    desk.is_stopping = is_stopping
+
+    async def run(ctx: Any) -> None:
+        await asyncio.sleep(10)
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(desk.deliver(Limits(1, 5, is_retrying=True), function=run), 1)
+    assert script.asked[-1] == ("fail", "TimeoutError: still running after 0.95 s")
+
+
+async def test_a_time_out_within_a_job_is_an_error_as_any_other(desk: Desk, script: Script) -> None:
+    async def run(ctx: Any) -> None:
+        raise TimeoutError("no answer from the bank")
+
+    with pytest.raises(TimeoutError):
+        await desk.deliver(function=run)
+    assert script.asked[-1] == ("fail", "TimeoutError: no answer from the bank")
+
+
 async def test_a_message_whose_payload_is_gone_is_not_run(desk: Desk, script: Script) -> None:
     await desk.redis.delete(f"arq:job:{KEY}")
     with pytest.raises(Retry):

@@ -178,6 +178,8 @@ class _Delivery:
             if self._is_last_try:
                 return Fail(f"retries exhausted: {describe(error)}")
             return Postpone(type(error).__name__, error.defer_score or 0 if isinstance(error, Retry) else 0)
+        if isinstance(error, TimeoutError) and self._is_time_up():
+            return self._timed_out()
         return Fail(describe(error))
 
     def _judge_cancelled(self) -> Postpone | Fail:
@@ -185,8 +187,11 @@ class _Delivery:
         if self._connection.is_stopping in (True, None):
             return Postpone("the worker stops") if self._limits.is_retrying else Fail("cancelled, and retry_jobs=False")
         if self._is_time_up():
-            return Fail(f"TimeoutError: still running after {self._limits.timeout:g} s")
+            return self._timed_out()
         return Fail("aborted in arq")
+
+    def _timed_out(self) -> Fail:
+        return Fail(f"TimeoutError: still running after {self._limits.own_timeout:g} s")
 
     async def _slip(self) -> Slip | None:
         """Read the slip; None for somebody's own message under an id that looks like a slot key."""

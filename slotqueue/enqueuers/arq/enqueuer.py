@@ -12,6 +12,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 from arq.connections import ArqRedis, RedisSettings, create_pool
 from arq.constants import (
@@ -77,8 +78,7 @@ class ArqEnqueuer:
         self.queue_name = queue_name or (pool.default_queue_name if pool is not None else default_queue_name)
         self.serializer = job_serializer or (pool.job_serializer if pool is not None else None)
         self.deserializer = job_deserializer or (pool.job_deserializer if pool is not None else None)
-        self._pool: ArqRedis | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._own_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ArqRedis] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         if self._given_pool is not None:
@@ -150,26 +150,23 @@ class ArqEnqueuer:
         return found
 
     async def close(self) -> None:
-        """Close the pool, if this enqueuer opened it."""
-        pool, self._pool = self._pool_now(), None
-        if pool is not None and pool is not self._given_pool:
+        """Close what this enqueuer opened in this event loop."""
+        pool = self._own_pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
             with contextlib.suppress(*_UNREACHABLE):
                 async with asyncio.timeout(_PATIENCE_SECONDS):
                     await pool.aclose(close_connection_pool=True)
 
     def _pool_now(self) -> ArqRedis | None:
         """The pool of this event loop, if there is one: a socket belongs to the loop that opened it."""
-        if self._given_pool is not None:
-            return self._given_pool
-        return self._pool if self._loop is asyncio.get_running_loop() else None
+        return self._given_pool or self._own_pools.get(asyncio.get_running_loop())
 
     async def _connected(self) -> ArqRedis:
         pool = self._pool_now()
         if pool is None:
             # arq would try five times, a second apart: whoever asks here asks again anyway.
             settings = replace(self._settings or RedisSettings(), conn_retries=0)
-            pool = await create_pool(settings)
-            self._pool, self._loop = pool, asyncio.get_running_loop()
+            pool = self._own_pools[asyncio.get_running_loop()] = await create_pool(settings)
         return pool
 
     def _pack(self, messages: Sequence[Message], answers: list[Delivery]) -> Iterator[_Packed]:
