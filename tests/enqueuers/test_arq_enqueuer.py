@@ -62,7 +62,7 @@ async def test_the_message_is_due_now_by_the_clock_of_the_queues_redis(
     arq: ArqEnqueuer, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.time", lambda: 4e9)
-    monkeypatch.setattr("slotqueue.enqueuers.arq.payload.time", lambda: 4e9)
+    monkeypatch.setattr("slotqueue.enqueuers.arq.enqueuer.time", lambda: 4e9)
     await arq.enqueue([message()])
     monkeypatch.undo()
     seconds, _ = await client.time()

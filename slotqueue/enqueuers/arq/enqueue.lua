@@ -13,21 +13,31 @@
 
 local abort, job_prefix, result_prefix, retry_prefix, progress_prefix = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local FREED = {running = true, postponed = true, failed = true}
+local AT_ONCE = 200
 
 local clock = redis.call('TIME')
 local now = string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000))
+local answers = {}
 
-local function send_first(queue, id, payload, ttl)
-  local job = job_prefix .. id
-  if redis.call('EXISTS', result_prefix .. id) == 1 and redis.call('EXISTS', job) == 0 then
-    return 'a result is kept under this id, so arq would not run it'
+-- Messages at ARGV[first], payloads behind them. Few calls, since this is the path of every new slot.
+local function send_first(queue, ttl, first, last)
+  local results, entries = {}, {}
+  for i = first, last, 2 do results[#results + 1] = result_prefix .. ARGV[i] end
+  local is_any_kept = redis.call('EXISTS', unpack(results)) > 0
+  for i = first, last, 2 do
+    local id, job = ARGV[i], job_prefix .. ARGV[i]
+    if is_any_kept and redis.call('EXISTS', result_prefix .. id) == 1 and redis.call('EXISTS', job) == 0 then
+      answers[#answers + 1] = 'a result is kept under this id, so arq would not run it'
+    else
+      answers[#answers + 1] = redis.call('SET', job, ARGV[i + 1], 'PX', ttl, 'NX') and 1 or 0
+      entries[#entries + 1] = now
+      entries[#entries + 1] = id
+    end
   end
-  local is_new = redis.call('SET', job, payload, 'PX', ttl, 'NX')
-  redis.call('ZADD', queue, 'NX', now, id)
-  return is_new and 1 or 0
+  if #entries > 0 then redis.call('ZADD', queue, 'NX', unpack(entries)) end
 end
 
-local function send_again(queue, id, payload, ttl, before)
+local function send_again(queue, ttl, before, id, payload)
   local is_new = redis.call('EXISTS', job_prefix .. id) == 0
   redis.call('DEL', retry_prefix .. id)
   if FREED[before] then redis.call('DEL', progress_prefix .. id) end
@@ -37,19 +47,29 @@ local function send_again(queue, id, payload, ttl, before)
   end
   redis.call('SET', job_prefix .. id, payload, 'PX', ttl)
   redis.call('ZADD', queue, 'LT', now, id)
-  return is_new and 1 or 0
+  answers[#answers + 1] = is_new and 1 or 0
 end
 
-local answers, at = {}, 5
-while at < #ARGV do
-  local queue, before, ttl, count = KEYS[tonumber(ARGV[at])], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4])
-  local send = ARGV[at + 1] == '0' and send_first or send_again
-  at = at + 5
-  for _ = 1, count do
-    local is_done, answer = pcall(send, queue, ARGV[at], ARGV[at + 1], ttl, before)
-    if not is_done then answer = type(answer) == 'table' and answer.err or tostring(answer) end
-    answers[#answers + 1] = answer
-    at = at + 2
+-- What stands in the way of a whole group, found before its first write.
+local function problem_with(queue)
+  for _, key in ipairs({queue, abort}) do
+    local kind = redis.call('TYPE', key).ok
+    if kind ~= 'zset' and kind ~= 'none' then return 'WRONGTYPE ' .. key .. ' is a ' .. kind .. ', not a queue of arq' end
   end
+end
+
+local at = 5
+while at < #ARGV do
+  local queue, is_first, before, ttl = KEYS[tonumber(ARGV[at])], ARGV[at + 1] == '0', ARGV[at + 2], ARGV[at + 3]
+  local first, last = at + 5, at + 3 + 2 * tonumber(ARGV[at + 4])
+  local problem = problem_with(queue)
+  if problem then
+    for _ = first, last, 2 do answers[#answers + 1] = problem end
+  elseif is_first then
+    for i = first, last, 2 * AT_ONCE do send_first(queue, ttl, i, math.min(last, i + 2 * AT_ONCE - 2)) end
+  else
+    for i = first, last, 2 do send_again(queue, ttl, before, ARGV[i], ARGV[i + 1]) end
+  end
+  at = last + 2
 end
 return answers

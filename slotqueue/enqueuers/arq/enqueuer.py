@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby
+from time import time
 from typing import NamedTuple
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
@@ -38,6 +39,8 @@ _PATIENCE_SECONDS = 4.5
 _SHORTEST_TTL_MS = 24 * 3600 * 1000
 _PREFIXES = (job_key_prefix, result_key_prefix, retry_key_prefix, in_progress_key_prefix)
 _UNREACHABLE = (RedisError, OSError, TimeoutError)
+
+_NEW, _THERE = Accepted(is_new=True), Accepted(is_new=False)
 
 
 class _Packed(NamedTuple):
@@ -170,9 +173,10 @@ class ArqEnqueuer:
         return pool
 
     def _pack(self, messages: Sequence[Message], answers: list[Delivery]) -> Iterator[_Packed]:
+        now_ms = round(time() * 1000)
         for at, message in enumerate(messages):
             try:
-                payload = payload_of(message, self.serializer)
+                payload = payload_of(message, now_ms, self.serializer)
             except Exception as error:  # noqa: BLE001 - serializers raise what they like; the others shall go out
                 answers[at] = Refused(f"its arguments do not serialise: {type(error).__name__}: {error}")
             else:
@@ -208,7 +212,7 @@ def _ttl_ms(terms: str) -> int:
 
 def _delivery(answer: object) -> Delivery:
     if isinstance(answer, int):
-        return Accepted(is_new=bool(answer))
+        return _NEW if answer else _THERE
     return Refused(answer.decode(errors="replace") if isinstance(answer, bytes) else str(answer))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Callable, Mapping
-from time import time
 from typing import Any
 
 from arq.jobs import Deserializer, Serializer, deserialize_result
@@ -25,13 +24,18 @@ _NOT_FINAL_WHEN_POSTPONED = ("max ", "job expired")
 """How arq's words begin where it lost a message that was to come back: nobody said that the job failed."""
 
 
-def payload_of(message: Message, serializer: Serializer | None) -> bytes:
+def payload_of(message: Message, now_ms: int, serializer: Serializer | None) -> bytes:
     """Serialise a message for arq.
+
+    Args:
+        message: for the queue.
+        now_ms: by this host's clock, as arq's own; jobs and logs show it, nothing is decided by it.
+        serializer: the workers', None for pickle.
 
     Raises:
         Exception: whatever the serializer raises for these arguments.
     """
-    entries = _entries(message.task, message.args, message.kwargs)
+    entries = _entries(message.task, message.args, message.kwargs, now_ms)
     entries[SLIP_ENTRY] = message.slip.to_json()
     return (serializer or pickle.dumps)(entries)
 
@@ -115,5 +119,5 @@ def why_given_up(result: bytes, state: str, deserializer: Deserializer | None) -
     return f"arq gave it up: {text or type(found.result).__name__}"[:1024]
 
 
-def _entries(task: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {"t": None, "f": task, "a": args, "k": dict(kwargs), "et": round(time() * 1000)}
+def _entries(task: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], now_ms: int = 0) -> dict[str, Any]:
+    return {"t": None, "f": task, "a": args, "k": dict(kwargs), "et": now_ms}
