@@ -14,7 +14,7 @@ from slotqueue.store.reading import Reader
 from slotqueue.store.readings import SlotKept
 
 MOST_ROWS = 1000
-_LOOKED_AT = 5000
+_LOOKED_AT = 2000
 """How many slots a search by state looks at: by then it has taken long enough."""
 _SPARE = 50
 """Slots whose records have expired stay in the listing for a while."""

@@ -14,6 +14,7 @@ import redis
 from slotqueue.errors import StoreUnavailable
 from slotqueue.store.connections import UNREACHABLE, safe_url, unavailable
 from slotqueue.store.keys import Keys
+from slotqueue.store.newest import Row, newest_of
 from slotqueue.store.readings import (
     Gap,
     JobKnown,
@@ -98,9 +99,7 @@ class Reader:
         return ["" if isinstance(reply, Exception) else reply or "" for reply in replies]
 
     async def newest(self, jobs: Sequence[str], limit: int) -> list[str]:
-        """Find the newest slots on record of some jobs, in two rounds however many jobs there are.
-
-        The newest `limit` slots can only belong to the `limit` jobs whose own newest slots are the newest.
+        """Find the newest slots on record of some jobs, in a few rounds however many jobs there are.
 
         Args:
             jobs: names.
@@ -109,13 +108,9 @@ class Reader:
         Returns:
             Slot keys, the newest first.
         """
-        heads = await self._listed(jobs, "-inf", 1)
-        leading = sorted(((rows[0][0], job) for job, rows in heads.items() if rows), reverse=True)[:limit]
-        if not leading:
-            return []
-        least = leading[-1][0] if len(leading) == limit else "-inf"
-        rows = await self._listed([job for _, job in leading], least, limit)
-        return [key for _, key in sorted((row for each in rows.values() for row in each), reverse=True)[:limit]]
+        (reply,) = await self._ask([lambda pipe: pipe.hgetall(self.keys.of("decided"))])
+        decided = {job: as_number(text) for job, text in self._sound(reply).items()}
+        return [key for _, key in await newest_of(jobs, decided, limit, self._listed)]
 
     async def open_keys(self, limit: int) -> list[str]:
         """Ask for keys of open slots, by deadline."""
@@ -201,13 +196,11 @@ class Reader:
             lambda pipe: pipe.zscore(self.keys.of("dead"), key),
         ]
 
-    async def _listed(self, jobs: Sequence[str], least: float | str, limit: int) -> dict[str, list[tuple[int, str]]]:
-        found: dict[str, list[tuple[int, str]]] = {}
+    async def _listed(self, jobs: Sequence[str], limit: int) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = {}
 
         def question(job: str) -> Queue:
-            return lambda pipe: pipe.zrevrangebyscore(
-                self.keys.listing(job), "+inf", least, start=0, num=limit, withscores=True
-            )
+            return lambda pipe: pipe.zrevrange(self.keys.listing(job), 0, limit - 1, withscores=True)
 
         replies = await self._ask([question(job) for job in jobs])
         for job, reply in zip(jobs, replies, strict=True):

@@ -12,6 +12,8 @@ from tests.cli.conftest import Start
 from tests.servers import Server
 from tests.store.stage import Stage
 
+pytestmark = pytest.mark.alone  # it counts seconds
+
 WriteApp = Callable[..., None]
 EVERY_SECOND = 'slots.add("ping", Every(seconds=1))\n'
 

@@ -44,13 +44,25 @@ def listed(stage: Stage, job: str, *fires: int) -> list[str]:
     return [f"ran:{job}:tail-{fire}" for fire in fires]
 
 
-async def test_the_newest_of_many_jobs_are_found_in_two_rounds(stage: Stage, reader: Reader, trips: list[int]) -> None:
+async def test_the_newest_of_many_jobs_are_found_in_a_few_rounds(
+    stage: Stage, reader: Reader, trips: list[int]
+) -> None:
     jobs = [f"job-{number}" for number in range(300)]
     for number, job in enumerate(jobs):
         listed(stage, job, number, 5000 - number)
     found = await reader.newest(jobs, 3)
     assert found == ["ran:job-0:tail-5000", "ran:job-1:tail-4999", "ran:job-2:tail-4998"]
-    assert trips == [300, 3]
+    assert trips == [1, 300, 3]
+
+
+async def test_jobs_that_were_decided_long_ago_are_not_even_asked(
+    stage: Stage, reader: Reader, trips: list[int]
+) -> None:
+    jobs = [f"job-{number}" for number in range(3000)]
+    stage.redis.hset("ran:decided", mapping={job: 10_000 - number for number, job in enumerate(jobs)})
+    newest = [listed(stage, job, 10_000 - number)[0] for number, job in enumerate(jobs[:5])]
+    assert await reader.newest(jobs, 5) == newest
+    assert trips == [1, 1000, 5]
 
 
 async def test_many_slots_of_one_job_may_be_the_newest_of_all(stage: Stage, reader: Reader) -> None:
