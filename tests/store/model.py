@@ -237,16 +237,14 @@ class Model:
             self._end(now, slot, record, "done")
             return "done"
         if record.state == "running" and contact < terms.lease / 3:
-            self._put_off(slot, now + min(-(-(terms.lease - 3 * contact) // 3), 5000), terms)
+            self._put_off(slot, record, now + min(-(-(terms.lease - 3 * contact) // 3), 5000))
             return "later"
         has_waited_out = now - record.waits_since >= terms.retention
         if not is_known:
             if has_waited_out:
                 self._end(now, slot, record, "missed")
                 return "missed"
-            self._put_off(slot, now + 10 * MINUTE, terms)
-            slot.owner_until = max(slot.owner_until, now + 10 * MINUTE + terms.retention)
-            record.until = max(record.until, now + 10 * MINUTE + terms.retention)
+            self._put_off(slot, record, now + 10 * MINUTE)
             return "unknown"
         if has_waited_out and record.state != "running":
             self._end(now, slot, record, "missed")
@@ -274,12 +272,13 @@ class Model:
         return slot, slot.record
 
     def _wait(self, now: int, slot: Slot, record: Record, ms: int) -> None:
-        self._put_off(slot, now + ms, record.terms)
+        self._put_off(slot, record, now + ms)
         slot.owner_until = record.until = now + ms + record.terms.retention
 
-    def _put_off(self, slot: Slot, deadline: int, terms: Terms) -> None:
-        slot.deadline = deadline
-        self.open_until = max(self.open_until, deadline + terms.retention)
+    def _put_off(self, slot: Slot, record: Record, deadline: int) -> None:
+        slot.deadline, until = deadline, deadline + record.terms.retention
+        slot.owner_until, record.until = max(slot.owner_until, until), max(record.until, until)
+        self.open_until = max(self.open_until, until)
 
     def _end(self, now: int, slot: Slot, record: Record, state: str) -> None:
         record.state, record.token, record.is_unsent = state, "", False

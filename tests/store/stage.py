@@ -35,6 +35,27 @@ GRACE = 10_000
 TIMES_OF_A_RECORD = ("claimed", "queued", "began", "waits", "ended", "fire", "start")
 KEYS_WITHOUT_A_TTL = {f"{NAMESPACE}:{word}" for word in ("pauses", "epoch", "jobs", "decided")}
 
+AGE = """
+local ms, decided = tonumber(ARGV[1]), ARGV[2]
+local function earlier(key, field)
+  local value = tonumber(redis.call('HGET', key, field) or '')
+  if value then redis.call('HSET', key, field, string.format('%.0f', value - ms)) end
+end
+for _, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'zset' then
+    local found = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    for i = 1, #found, 2 do redis.call('ZADD', key, tonumber(found[i + 1]) - ms, found[i]) end
+  elseif key == decided then
+    for _, job in ipairs(redis.call('HKEYS', key)) do earlier(key, job) end
+  elseif kind == 'hash' and string.find(key, ':record$') then
+    for i = 3, #ARGV do earlier(key, ARGV[i]) end
+  end
+  local life = redis.call('PTTL', key)
+  if life > ms then redis.call('PEXPIRE', key, life - ms) elseif life > 0 then redis.call('DEL', key) end
+end
+"""
+
 
 class Stage:
     """One namespace on a real server; its replica is "r1" and its worker "w1" unless a test says otherwise."""
@@ -44,6 +65,7 @@ class Stage:
         self.store = BlockingStore(url, NAMESPACE)
         self.verbs = self.store.verbs
         self.keys = Keys(NAMESPACE)
+        self._age = self.redis.register_script(AGE)
         self._newest = to_ms(datetime.now(UTC)) // 1000
         self._slots = 0
         self._tokens = 0
@@ -114,22 +136,7 @@ class Stage:
 
     def age(self, ms: int) -> None:
         """Let `ms` pass for everything in Redis: times, deadlines and lives. Fences keep their values."""
-        for key in self.all_keys():
-            kind = self.redis.type(key)
-            if kind == "zset":
-                for member, score in self.redis.zrange(key, 0, -1, withscores=True):
-                    self.redis.zadd(key, {member: score - ms})
-            elif key.endswith(":record") and kind == "hash":
-                found = self.redis.hmget(key, TIMES_OF_A_RECORD)
-                times = {name: int(value) - ms for name, value in zip(TIMES_OF_A_RECORD, found, strict=True) if value}
-                if times:
-                    self.redis.hset(key, mapping=times)
-            elif key == f"{NAMESPACE}:decided":
-                for job, until in self.redis.hgetall(key).items():
-                    self.redis.hset(key, job, str(int(until) - ms))
-            life = int(self.redis.pttl(key))
-            if life > 0:
-                self.redis.pexpire(key, max(life - ms, 1)) if life > ms else self.redis.delete(key)
+        self._age(keys=self.all_keys(), args=[ms, f"{NAMESPACE}:decided", *TIMES_OF_A_RECORD])
 
     # ---- jobs and slots
 

@@ -16,15 +16,8 @@ from typing import Any, TypeVar
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from slotqueue.jobs import Job
 from slotqueue.protocols import Command, Offer, Process, Refused, Run, Slip
@@ -36,13 +29,12 @@ from tests.store.stage import EPOCH_VALUE, KEYS_WITHOUT_A_TTL, NAMESPACE, Stage
 T = TypeVar("T")
 
 TOLERANCE = 1500
-SLOTS = 2
+MOST_SLOTS = 6
 STEPS = [3_000, 11_000, 61_000, 6 * MINUTE, 65 * MINUTE]
 
-which = st.integers(0, SLOTS - 1)
-twice = st.sampled_from([False, False, True])
-back = st.integers(0, 5)
-"""Which of the messages or runs there were, counted from the newest: most of them are stale."""
+twice = st.sampled_from([False, False, False, True])
+back = st.sampled_from([0, 0, 0, 1, 2, 3])
+"""Which of the slots, messages or runs there were, counted from the newest: older ones are stale."""
 rarely = st.sampled_from([False, False, False, True])
 
 
@@ -91,21 +83,53 @@ class Protocol(RuleBasedStateMachine):
             requeue_after=requeue,
             expires=expires,
         )
-        now = self.stage.now() // 1000 * 1000
-        self.fires = [now - 1000 * (i + 1) for i in range(SLOTS)]
-        fire_times = [EPOCH + timedelta(milliseconds=fire) for fire in self.fires]
-        self.slots = [Slot(key_at(NAMESPACE, "rollup", at), "rollup", at, at - self.job.period) for at in fire_times]
-        self.ghosts = [Ghost() for _ in range(SLOTS)]
+        self.newest = self.stage.now() // 1000 * 1000
+        self.fires: list[int] = []
+        self.slots: list[Slot] = []
+        self.ghosts: list[Ghost] = []
         self.slips: list[tuple[int, int]] = []
         self.runs: list[Run] = []
         self.tokens = 0
         if is_guarded:
             self.a_guarded_worker_comes()
+        self.a_slot_is_due()
+
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
+        """One action out of those that can do something now, most often one that moves a slot on."""
+        self.data = data
+        actions = [self.some_claim, self.some_claim, self.some_take_over, self.time_passes, self.the_world_changes]
+        actions += [self.a_deadline_passes, self.some_take_over, self.some_take_over]
+        if any(slot.deadline is not None and slot.deadline <= self.stage.now() for slot in self.model.slots.values()):
+            actions += [self.some_take_over] * 3
+        if self.slips:
+            actions += [self.confirm, self.confirm, self.release, self.reject]
+            actions += [self.begin] * 4
+        if self.runs:
+            actions += [self.heartbeat, self.finish, self.postpone, self.postpone, self.fail, self.fail]
+        data.draw(st.sampled_from(actions))()
+
+    def draw(self, strategy: st.SearchStrategy[T]) -> T:
+        return self.data.draw(strategy)
+
+    def some_slot(self) -> int:
+        return len(self.slots) - 1 - self.draw(back) % len(self.slots)
+
+    def a_slot_is_due(self) -> None:
+        fire_time = EPOCH + timedelta(milliseconds=self.newest - 1000 * (len(self.slots) + 1))
+        key = key_at(NAMESPACE, "rollup", fire_time)
+        self.slots.append(Slot(key, "rollup", fire_time, fire_time - self.job.period))
+        self.fires.append(self.stage.now() - 1000)
+        self.ghosts.append(Ghost())
 
     # ---- replicas
 
-    @rule(i=which, replica=st.sampled_from(["r1", "r2"]), twice=twice)
-    def claim(self, i: int, replica: str, twice: bool) -> None:
+    def some_claim(self) -> None:
+        if len(self.slots) < MOST_SLOTS and self.ghosts[-1].was_offered and self.draw(rarely):
+            self.a_slot_is_due()
+        self.claim(self.some_slot(), self.draw(st.sampled_from(["r1", "r2"])))
+
+    def claim(self, i: int, replica: str) -> None:
         ghost, fire = self.ghosts[i], self.fires[i]
         if self.stage.now() > fire + self.job.terms.retention - MINUTE:
             return  # beyond lookback: nobody offers it
@@ -120,80 +144,72 @@ class Protocol(RuleBasedStateMachine):
             command,
             lambda answer: answer.verdicts[0].word,
             lambda model, now: model.claim(now, message, replica),
-            twice,
         )
         if word == "won":
             self.slips.append((i, 0))
 
-    @precondition(lambda self: self.slips)
-    @rule(at=back, twice=twice)
-    def confirm(self, at: int, twice: bool) -> None:
-        i, n = self.slips[-1 - at % len(self.slips)]
+    def confirm(self) -> None:
+        i, n = self.some_slip()
         slip = self.slip(i, n)
         self.both(
             self.stage.verbs.confirm([slip]),
             lambda answer: answer[0].word,
             lambda model, now: model.confirm(now, slip.key, n),
-            twice,
         )
 
-    @precondition(lambda self: self.slips)
-    @rule(at=back, is_sent_possible=st.booleans(), twice=twice)
-    def release(self, at: int, is_sent_possible: bool, twice: bool) -> None:
-        i, n = self.slips[-1 - at % len(self.slips)]
+    def release(self) -> None:
+        is_sent_possible = self.draw(st.booleans())
+        i, n = self.some_slip()
         slip = self.slip(i, n)
         self.both(
             self.stage.verbs.release([(slip, Refused("no", is_sent_possible))]),
             lambda answer: answer[0].word,
             lambda model, now: model.release(now, slip.key, n, is_sent_possible),
-            twice,
         )
 
-    @rule(
-        i=which,
-        contact=st.sampled_from([0, 10_000, DAY, DAY, DAY]),
-        is_known=st.sampled_from([True, True, True, False]),
-        twice=twice,
-    )
-    def take_over(self, i: int, contact: int, is_known: bool, twice: bool) -> None:
+    def some_take_over(self) -> None:
+        contact = self.draw(st.sampled_from([DAY, DAY, DAY, 10_000, 0]))
+        is_known = self.draw(st.sampled_from([True, True, True, False]))
+        if not self.draw(rarely):
+            self.a_deadline_passes()
+        overdue = [i for i, slot in enumerate(self.slots) if self.is_overdue(slot.key)]
+        is_wrong = self.draw(rarely) or not overdue
+        self.take_over(self.some_slot() if is_wrong else self.draw(st.sampled_from(overdue)), contact, is_known)
+
+    def take_over(self, i: int, contact: int, is_known: bool) -> None:
         key = self.slots[i].key
         task = self.job.task_name if is_known else ""
         word = self.both(
             self.stage.verbs.take_over([key], [task], replica="r2", contact_ms=contact),
             lambda answer: answer[0].word,
             lambda model, now: model.take_over(now, key, is_known=is_known, contact=contact),
-            twice,
         )
         if word == "enqueue":
             record = self.model.slot(key).record
             assert record is not None
             self.slips.append((i, record.n))
 
-    @precondition(lambda self: self.slips)
-    @rule(at=back, twice=twice)
-    def reject(self, at: int, twice: bool) -> None:
-        i, n = self.slips[-1 - at % len(self.slips)]
+    def reject(self) -> None:
+        i, n = self.some_slip()
         key = self.slots[i].key
         word = self.both(
             self.stage.verbs.reject(key, n, "unknown task"),
             lambda answer: answer.word,
             lambda model, now: model.reject(now, key, n),
-            twice,
         )
         if word == "failed":
             self.ghosts[i].has_begun_uncleanly = False
 
     # ---- workers
 
-    @precondition(lambda self: self.slips)
-    @rule(at=back, twice=twice, from_run=back, how=st.sampled_from(["", "any", "any", "run"]))
-    def begin(self, at: int, twice: bool, from_run: int, how: str) -> None:
-        i, n = self.slips[-1 - at % len(self.slips)]
+    def begin(self) -> None:
+        how = self.draw(st.sampled_from(["", "any", "any", "run", "run"]))
+        i, n = self.some_slip()
         ghost, slip, message = self.ghosts[i], self.slip(i, n), self.message(i, n)
         from_fence: str | int = how
         if how == "run":
             mine = [run.fence for run in self.runs if run.slip.key == slip.key]
-            from_fence = mine[-1 - from_run % len(mine)] if mine else ""
+            from_fence = mine[-1 - self.draw(back) % len(mine)] if mine else ""
         self.tokens += 1
         token = f"t{self.tokens}"
         answers: list[Run] = []
@@ -208,7 +224,6 @@ class Protocol(RuleBasedStateMachine):
             self.stage.verbs.begin(slip, token=token, worker="w1", from_fence=from_fence),
             read,
             lambda model, now: model.begin(now, message, token, from_fence),
-            twice,
         )
         if not answers:
             return
@@ -224,69 +239,66 @@ class Protocol(RuleBasedStateMachine):
         ghost.lease, ghost.lease_until = run, self.stage.now() + run.terms.lease - TOLERANCE
         self.runs.append(run)
 
-    @precondition(lambda self: self.runs)
-    @rule(at=back, twice=twice)
-    def heartbeat(self, at: int, twice: bool) -> None:
-        i, run, message = self.some_run(at)
+    def heartbeat(self) -> None:
+        i, run, message = self.some_run()
         word = self.both(
             self.stage.verbs.heartbeat([run]),
             lambda answer: answer[0].word,
             lambda model, now: model.heartbeat(now, message, run.fence, run.token),
-            twice,
         )
         if word == "yes" and self.ghosts[i].lease is not None and self.ghosts[i].fence == run.fence:
             self.ghosts[i].lease_until = self.stage.now() + run.terms.lease - TOLERANCE
 
-    @precondition(lambda self: self.runs)
-    @rule(at=back, twice=twice)
-    def finish(self, at: int, twice: bool) -> None:
-        i, run, message = self.some_run(at)
+    def finish(self) -> None:
+        i, run, message = self.some_run()
         word = self.both(
             self.stage.verbs.finish(run),
             lambda answer: answer.word,
             lambda model, now: model.finish(now, message, run.fence),
-            twice,
         )
         if word == "yes":
             self.ghosts[i].is_finished = True
             self.ghosts[i].lease = None
 
-    @precondition(lambda self: self.runs)
-    @rule(at=back, delay=st.sampled_from([0, MINUTE, 3 * DAY]), twice=twice)
-    def postpone(self, at: int, delay: int, twice: bool) -> None:
-        i, run, _ = self.some_run(at)
+    def postpone(self) -> None:
+        delay = self.draw(st.sampled_from([0, MINUTE, 3 * DAY]))
+        i, run, _ = self.some_run()
         word = self.both(
             self.stage.verbs.postpone(run, delay, "retry"),
             lambda answer: answer.word,
             lambda model, now: model.postpone(now, run.slip.key, run.fence, delay),
-            twice,
         )
         if word == "yes":
             self.handed_back(i)
 
-    @precondition(lambda self: self.runs)
-    @rule(at=back, twice=twice)
-    def fail(self, at: int, twice: bool) -> None:
-        i, run, _ = self.some_run(at)
+    def fail(self) -> None:
+        i, run, _ = self.some_run()
         word = self.both(
             self.stage.verbs.fail(run, "ValueError"),
             lambda answer: answer.word,
             lambda model, now: model.fail(now, run.slip.key, run.fence),
-            twice,
         )
         if word in {"failed", "dead"}:
             self.handed_back(i)
 
     # ---- the world
 
-    @rule(ms=st.sampled_from(STEPS), is_a_day=rarely)
-    def time_passes(self, ms: int, is_a_day: bool) -> None:
-        self.shift(25 * 60 * MINUTE if is_a_day else ms)
+    def the_world_changes(self) -> None:
+        changes = [self.a_guarded_worker_comes, self.an_operator_pauses_or_resumes, self.a_record_is_lost]
+        if self.draw(rarely):
+            changes += [self.everything_is_lost, self.a_day_passes]
+        self.draw(st.sampled_from(changes))()
 
-    @rule(i=which)
-    def a_deadline_passes(self, i: int) -> None:
-        deadline = self.model.slot(self.slots[i].key).deadline
-        if deadline is not None:
+    def a_day_passes(self) -> None:
+        self.shift(25 * 60 * MINUTE)
+
+    def time_passes(self) -> None:
+        self.shift(self.draw(st.sampled_from(STEPS)))
+
+    def a_deadline_passes(self) -> None:
+        deadlines = [slot.deadline for slot in self.model.slots.values() if slot.deadline is not None]
+        if deadlines:
+            deadline = self.draw(st.sampled_from(sorted(deadlines)))
             self.shift(max(deadline - self.stage.now() + TOLERANCE, 0))
 
     def shift(self, ms: int) -> None:
@@ -298,37 +310,31 @@ class Protocol(RuleBasedStateMachine):
         if any(fire < self.stage.now() - 20 * DAY for fire in self.fires):
             self.forget()
 
-    @rule()
     def a_guarded_worker_comes(self) -> None:
         self.stage.guard(self.job)
         self.model.is_guarded = True
 
-    @rule(is_paused=st.booleans())
-    def an_operator_pauses_or_resumes(self, is_paused: bool) -> None:
+    def an_operator_pauses_or_resumes(self) -> None:
+        is_paused = not self.model.is_paused and self.draw(rarely)
         if is_paused:
             self.stage.pause()
         else:
             self.stage.redis.delete(f"{NAMESPACE}:pauses")
         self.model.is_paused = is_paused
 
-    @rule(i=which, is_so=rarely)
-    def a_record_is_lost(self, i: int, is_so: bool) -> None:
-        if not is_so:
-            return
+    def a_record_is_lost(self) -> None:
+        i = self.some_slot()
         slot = self.model.slot(self.slots[i].key)
         self.stage.redis.delete(f"{slot.key}:record")
         if slot.record is not None:
             slot.record = None
             self.lost(i)
 
-    @rule(is_so=rarely)
-    def everything_is_lost(self, is_so: bool) -> None:
-        if not is_so:
-            return
+    def everything_is_lost(self) -> None:
         self.stage.redis.flushall()
         self.stage.redis.set(f"{NAMESPACE}:epoch", EPOCH_VALUE)
         self.model.lose_everything()
-        for i in range(SLOTS):
+        for i in range(len(self.slots)):
             self.lost(i)
             self.ghosts[i].is_finished = False  # the done marker is gone as well
 
@@ -383,11 +389,10 @@ class Protocol(RuleBasedStateMachine):
         command: Command[T],
         read: Callable[[T], str],
         step: Callable[[Model, int], str],
-        twice: bool,
     ) -> str:
-        """Take a step in the store and in the model; with `twice` the first reply is lost and it is asked again."""
+        """Take a step in the store and in the model; now and then its reply is lost, and it is asked again."""
         first = self.once(command, read, step)
-        if twice:
+        if self.draw(twice):
             self.once(command, read, step)
         return first
 
@@ -422,9 +427,28 @@ class Protocol(RuleBasedStateMachine):
     def message(self, i: int, n: int) -> Message:
         return Message(self.slots[i].key, n, self.fires[i], self.job.terms)
 
-    def some_run(self, at: int) -> tuple[int, Run, Message]:
+    def is_overdue(self, key: str) -> bool:
+        deadline = self.model.slot(key).deadline
+        return deadline is not None and deadline <= self.stage.now()
+
+    def some_slip(self) -> tuple[int, int]:
+        """Any message, but more often one that its slot waits for."""
+        fresh = [(i, n) for i, n in self.slips if self.is_awaited(i, n)]
+        if fresh and not self.draw(rarely):
+            return self.draw(st.sampled_from(fresh))
+        return self.slips[-1 - self.draw(back) % len(self.slips)]
+
+    def is_awaited(self, i: int, n: int) -> bool:
+        record = self.model.slot(self.slots[i].key).record
+        return record is not None and record.n == n and record.state in OPEN
+
+    def some_run(self) -> tuple[int, Run, Message]:
         """A run with what its message says now: time moves on by moving the past."""
-        run = self.runs[-1 - at % len(self.runs)]
+        leased = [ghost.lease for ghost in self.ghosts if ghost.lease is not None]
+        if leased and not self.draw(rarely):
+            run = self.draw(st.sampled_from(leased))
+        else:
+            run = self.runs[-1 - self.draw(back) % len(self.runs)]
         i = [slot.key for slot in self.slots].index(run.slip.key)
         return i, replace(run, slip=replace(run.slip, fire=self.fires[i])), self.message(i, run.slip.n)
 
@@ -458,11 +482,13 @@ def _explore(server: Server, examples: int, steps: int) -> None:
                 max_examples=int(os.environ.get("SLOTQUEUE_MODEL_EXAMPLES", examples)),
                 stateful_step_count=steps,
                 deadline=None,
+                phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
                 suppress_health_check=list(HealthCheck),
             ),
         )
 
 
+@pytest.mark.timeout(300)  # a failure takes its time to become a short story
 def test_the_scripts_do_what_the_tables_say(server: Server) -> None:
     _explore(server, examples=60, steps=40)
 

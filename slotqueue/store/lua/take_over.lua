@@ -14,6 +14,8 @@ local LOOK_AGAIN = 5000
 local function put_off(slot, ms, retention)
   redis.call('ZADD', KEYS[OPEN], now + ms, slot.key)
   live(KEYS[OPEN], ms + retention)
+  live(slot.record, ms + retention)
+  live(slot.claim, ms + retention)
 end
 
 local function end_as(slot, record, state, why)
@@ -68,8 +70,6 @@ local function take_over(slot, task)
   if task == '' then
     if waited then return end_as(slot, record, 'missed', 'no replica knows its job any more') end
     put_off(slot, 10 * MINUTE, terms.retention)
-    live(slot.record, 10 * MINUTE + terms.retention)
-    live(slot.claim, 10 * MINUTE + terms.retention)
     return {'unknown', 'this replica does not know the job'}
   end
   if waited and record.state ~= 'running' then
