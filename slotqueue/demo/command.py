@@ -116,12 +116,14 @@ def _show(run: Run, console: Console, *, is_json: bool) -> int:
 
 
 def _title(run: Run) -> str:
+    from slotqueue.demo.narration import several
+
     options = run.options
     period = "second" if options.every == 1 else f"{options.every} s"
-    return (
-        f"slotqueue demo: {options.replicas} replicas, {options.workers} {options.system.name} workers, "
-        f"a slot every {period}, {options.slots} slots" + (", chaos" if options.has_chaos else "")
-    )
+    replicas, slots = several(options.replicas, "replica"), several(options.slots, "slot")
+    workers = several(options.workers, f"{options.system.name} worker")
+    chaos = ", chaos" if options.has_chaos else ""
+    return f"slotqueue demo: {replicas}, {workers}, a slot every {period}, {slots}{chaos}"
 
 
 def _look_around(run: Run) -> str:
