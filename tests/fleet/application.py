@@ -37,7 +37,7 @@ from slotqueue.events import Event
 from tests.fleet.deaths import STRUCK, Doom, MortalEnqueuer, MortalStore
 
 effects = redis.Redis.from_url(orders.effects_url)
-doom = Doom(orders.arrow, orders.doomed, lambda job, key: effects.hset(STRUCK, job, key))
+doom = Doom(orders.arrow, orders.doomed, signal.Signals[orders.fate], lambda job, key: effects.hset(STRUCK, job, key))
 MortalStore.doom = doom
 setattr(slotqueue.app, "AsyncStore", MortalStore)  # noqa: B010 - the seam of this application
 slotqueue.store.commands.GRACE_MS = orders.grace_ms
@@ -102,7 +102,7 @@ _TASKS: list[Any] = [quick, slow, mends]
 
 class WorkerSettings:
     functions: ClassVar[list[Any]] = [func(task, **orders.functions.get(task.__name__, {})) for task in _TASKS]
-    redis_settings = RedisSettings.from_dsn(orders.effects_url)
+    redis_settings = RedisSettings.from_dsn(orders.broker_url or orders.effects_url)
     poll_delay = 0.05
     job_timeout = 20
 

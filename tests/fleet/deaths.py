@@ -1,4 +1,4 @@
-"""Places to die at: a store and an enqueuer that end their process by SIGKILL, exactly at the arrow ordered."""
+"""Places to die at: a store and an enqueuer that signal their own process, exactly at the arrow ordered."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ class Doom:
     Args:
         arrow: where, "" for never.
         job: at whose first slot.
+        fate: the signal.
         note: writes down at which slot, before the end.
     """
 
-    def __init__(self, arrow: str, job: str, note: Callable[[str, str], object]) -> None:
+    def __init__(self, arrow: str, job: str, fate: signal.Signals, note: Callable[[str, str], object]) -> None:
         self.arrow = arrow
         self.job = job
+        self.fate = fate
         self._note = note
 
     def is_due(self, arrow: Arrow, key: str) -> bool:
@@ -45,9 +47,9 @@ class Doom:
             self.end(key)
 
     def end(self, key: str) -> None:
+        self.arrow = ""
         self._note(self.job, key)
-        os.kill(os.getpid(), signal.SIGKILL)
-        signal.pause()  # until the signal has arrived
+        os.kill(os.getpid(), self.fate)
 
 
 class MortalEnqueuer:

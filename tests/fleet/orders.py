@@ -33,6 +33,7 @@ class Orders:
         name: of the process, in records, logs and events.
         url: of the coordinating Redis, perhaps through a proxy.
         effects_url: where functions count their runs; never through a proxy.
+        broker_url: arq's Redis, "" for that of the effects.
         jobs: what goes to `SlotQueue.add`, with `every` and `offset` in seconds, or `cron`, for the schedule.
         grace_ms: from a claim to the take-over of a slot that was not enqueued.
         clock_off: seconds that the process's wall clock is ahead.
@@ -42,6 +43,7 @@ class Orders:
         is_guarded: whether slotqueue is connected to the worker.
         arrow: where to die; "" for never.
         doomed: the job at whose first slot to die.
+        fate: the signal to die of; by SIGSTOP it may come back to life.
         enqueue_ms: how long an enqueue takes besides, for each message.
     """
 
@@ -49,6 +51,7 @@ class Orders:
     url: str
     effects_url: str
     jobs: list[dict[str, Any]] = field(default_factory=list)
+    broker_url: str = ""
     namespace: str = "ran"
     sweep_every: float = 0.3
     claim_spread: float = 0.0
@@ -60,6 +63,7 @@ class Orders:
     is_guarded: bool = True
     arrow: str = ""
     doomed: str = ""
+    fate: str = "SIGKILL"
     enqueue_ms: float = 0.0
 
     @classmethod

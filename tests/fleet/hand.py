@@ -1,0 +1,82 @@
+"""A replica's work done by hand, step by step, in the test's own process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from slotqueue.dispatch import message_for
+from slotqueue.jobs import Job, Policy
+from slotqueue.protocols import Known, Message, Offer, Process, Slip, Word
+from slotqueue.schedules import Every
+from slotqueue.slots import Slot, from_ms, key_at, to_ms
+from slotqueue.store import BlockingStore
+
+
+class Hand:
+    """A replica without a loop; it vanishes after whatever step the test leaves out.
+
+    Args:
+        url: the coordinating Redis.
+    """
+
+    def __init__(self, url: str, *, namespace: str = "ran") -> None:
+        self.namespace = namespace
+        self.store = BlockingStore(url, namespace)
+        self.me = Process("by-hand")
+        registered = self.store.run(self.store.verbs.register(self.me, [], epoch="by-hand", is_last=True))
+        self.epoch = registered.epoch
+
+    def close(self) -> None:
+        self.store.close()
+
+    def job(
+        self,
+        name: str,
+        every: timedelta,
+        *,
+        task: str = "quick",
+        kwargs: Mapping[str, Any] | None = None,
+        **policy: Any,
+    ) -> Job:
+        """A job as the fleet's application knows it."""
+        return Job(
+            name=name,
+            schedule=Every(every),
+            task=task,
+            kwargs=kwargs or {},
+            enqueuer="arq",
+            policy=Policy(**{"on_crash": "complete", "lease": 1, **policy}),
+            period=every,
+        )
+
+    def know(self, job: Job) -> None:
+        """Register a job."""
+        known = [Known(job.name, job.schedule_version)]
+        self.store.run(self.store.verbs.register(self.me, known, epoch="by-hand", is_last=True))
+
+    def latest(self, job: Job, count: int = 1) -> list[datetime]:
+        """The newest fire times of a job, oldest first."""
+        now = from_ms(self.store.run(self.store.verbs.overdue(1)).now)
+        newest = job.schedule.latest_at(now)
+        return [newest - job.period * i for i in reversed(range(count))]
+
+    def claim(self, job: Job, fire_times: Sequence[datetime]) -> list[Message]:
+        """Win slots; the messages that are to be enqueued."""
+        slots = [Slot(key_at(self.namespace, job.name, at), job.name, at, at - job.period) for at in fire_times]
+        offers = [Offer(job, slot) for slot in slots]
+        claims = self.store.run(self.store.verbs.claim(offers, replica=self.me.id, epoch=self.epoch))
+        assert {verdict.word for verdict in claims.verdicts} == {Word.WON}
+        return [
+            message_for(
+                job,
+                Slip(slot.key, 0, to_ms(slot.fire_time), to_ms(slot.start), job.task_name, job.version, job.terms.text),
+            )
+            for slot in slots
+        ]
+
+    def confirm(self, messages: Sequence[Message]) -> list[Word]:
+        """Say that the queue has them."""
+        verdicts = self.store.run(self.store.verbs.confirm([message.slip for message in messages]))
+        return [verdict.word for verdict in verdicts]
