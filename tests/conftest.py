@@ -6,12 +6,16 @@
 - `durable_server`: the same with an append-only log, so that its data outlives a kill.
 
 Every test in `tests/races`, `tests/faults` and `tests/demo` is marked `alone`.
+
+Modules in `tests/beat` and modules called `test_celery_*` need Celery. Where it is not installed they are skipped as a
+whole; `SLOTQUEUE_TEST_CELERY=required` turns that into a failure, for environments that are made for them.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,7 @@ from tests.servers import Server, ServerMissing, requested_kind
 
 _ALONE_FOLDERS = {"races", "faults", "demo"}
 _TESTS = Path(__file__).parent
+_CELERY_VARIABLE = "SLOTQUEUE_TEST_CELERY"
 
 # A real server answers when the machine lets it: no deadline an example. CI keeps hypothesis' own profile for it.
 settings.register_profile(
@@ -41,6 +46,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_TESTS) and item.path.relative_to(_TESTS).parts[0] in _ALONE_FOLDERS:
             item.add_marker(pytest.mark.alone)
+
+
+class _WithoutCelery(pytest.Module):
+    """A module of tests that cannot be imported here."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        if os.environ.get(_CELERY_VARIABLE) == "required":
+            pytest.fail(f"celery is not installed here, and {_CELERY_VARIABLE}=required", pytrace=False)
+        pytest.skip("celery is not installed here")
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    needs_celery = _TESTS / "beat" in module_path.parents or module_path.name.startswith("test_celery_")
+    if needs_celery and importlib.util.find_spec("celery") is None:
+        module: pytest.Module = _WithoutCelery.from_parent(parent, path=module_path)
+        return module
+    return None
 
 
 def _new_server(*, appendonly: bool = False) -> Server:
