@@ -15,6 +15,7 @@ from slotqueue.enqueuers.arq.delivery import Guarded, Limits
 from slotqueue.errors import ConfigurationError
 from slotqueue.guard import AsyncGuard
 from slotqueue.protocols import Process
+from tests.enqueuers.bench import eventually
 from tests.unit.guard_stage import Script, ScriptedStore, ScriptedSyncStore
 
 calls: list[Any] = []
@@ -162,6 +163,7 @@ async def test_the_workers_own_hooks_are_called_within_ours() -> None:
     settings = make(functions=functions, on_startup=start, on_shutdown=staticmethod(stop))
     guard(settings, opened=opened)
     await settings.on_startup({})
+    await eventually(lambda: "enlist" in opened.script.verbs_asked())
     await settings.on_shutdown({})
     assert order == ["start with 1 guard", "stop before 0 closings"]
     assert opened.script.closed == 2
