@@ -15,13 +15,15 @@ from time import monotonic
 
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Emit
-from slotqueue.guard_events import MessageDropped
+from slotqueue.guard_events import MessageDropped, RunFailed
 from slotqueue.heartbeat import Heartbeat, Lease
-from slotqueue.hold import AsyncHold, Judge, SyncHold, judge_plainly
+from slotqueue.hold import AsyncHold, Judge, judge_plainly
+from slotqueue.interruption import Interruption
 from slotqueue.patience import ask, ask_blocking, unharmed
 from slotqueue.process import about_process, process_id
-from slotqueue.protocols import Dropped, Process, Run, Slip, Store, SyncStore, Word
+from slotqueue.protocols import Command, Dropped, Process, Run, Slip, Store, SyncStore, Verdict, Word
 from slotqueue.slots import parse_key
+from slotqueue.sync_hold import SyncHold
 
 BEGIN_SECONDS = 2.5
 """How long a begin is repeated while the store does not answer."""
@@ -150,23 +152,60 @@ class SyncGuard(Guard):
         self._store = store
 
     def begin(
-        self, slip: Slip, *, from_fence: str | int, judge: Judge = judge_plainly, patience: float = BEGIN_SECONDS
+        self,
+        slip: Slip,
+        *,
+        from_fence: str | int,
+        judge: Judge = judge_plainly,
+        patience: float = BEGIN_SECONDS,
+        token: str | None = None,
+        interruption: Interruption | None = None,
     ) -> SyncHold | Dropped:
         """Ask to run a slot: see `AsyncGuard.begin`.
+
+        Args:
+            slip, from_fence, judge, patience: see there.
+            token: of this delivery, where somebody outside of this process must know it as well.
+            interruption: of this thread, where a run that loses its lease is to be ended.
 
         Raises:
             StoreUnavailable: hand the message back to the worker system, unrun.
         """
-        token, until = self._token(slip.key), monotonic() + patience
-        command = self._store.verbs.begin(slip, token=token, worker=self.worker.id, from_fence=from_fence)
+        mine, until = token or self._token(slip.key), monotonic() + patience
+        command = self._store.verbs.begin(slip, token=mine, worker=self.worker.id, from_fence=from_fence)
         try:
             answer, sent_at = ask_blocking(self._store, command, lambda: until)
         except StoreUnavailable:
-            self._keep_unanswered(slip.key, token)
+            if token is None:
+                self._keep_unanswered(slip.key, mine)
             raise
         if isinstance(answer, Run):
-            return SyncHold(self._store, self.heartbeat, self.emit, Lease(answer, sent_at), judge)
+            lease = Lease(answer, sent_at)
+            return SyncHold(self._store, self.heartbeat, self.emit, lease, judge, interruption)
         return self._dropped(slip, answer)
+
+    def fail_unheard(self, slip: Slip, token: str, error: str, patience: float) -> None:
+        """Say that a run ended whose process is gone, and can say nothing itself. Blocks for `patience` seconds.
+
+        Raises:
+            StoreUnavailable: not written; the sweep will find the lease passed.
+        """
+        unheard = Run(slip, 0, token, self.worker.id, 0)
+        self._tell(slip, self._store.verbs.fail(unheard, error), error, patience)
+
+    def reject(self, slip: Slip, why: str, patience: float) -> None:
+        """Say that the worker system dropped a message unrun. Blocks for `patience` seconds.
+
+        Raises:
+            StoreUnavailable: not written; the sweep will see to the slot when its deadline passes.
+        """
+        self._tell(slip, self._store.verbs.reject(slip.key, slip.n, why), why, patience)
+
+    def _tell(self, slip: Slip, command: Command[Verdict], why: str, patience: float) -> None:
+        until = monotonic() + patience
+        verdict, _ = ask_blocking(self._store, command, lambda: until)
+        if verdict.word in (Word.DEAD, Word.FAILED):
+            self.emit(RunFailed(slip.key, parse_key(slip.key).job, verdict.word.value, why))
 
     def stop(self) -> None:
         """Say that the worker leaves, and close the connections; takes a few seconds at most."""

@@ -37,7 +37,9 @@ class Lease:
         self.due_at = sent_at + self.seconds / 3
         """When to ask for it again."""
         self.on_stale: Callable[[], None] | None = None
-        """Called once, in the heartbeat thread, when the slot is somebody else's."""
+        """Called in the heartbeat thread when the slot is somebody else's."""
+        self.on_expired: Callable[[], None] | None = None
+        """Called once, in the heartbeat thread, when it could not be renewed in time."""
 
     def left(self) -> float:
         """Seconds until nobody can be sure of it any more; negative once past."""
@@ -50,6 +52,12 @@ class Lease:
             self.good_until = max(self.good_until, sent_at + self.seconds)
         elif answer is Word.STALE and self.on_stale is not None:
             self.on_stale()
+
+    def expire(self) -> None:
+        """Say so, once, where it has passed."""
+        if self.on_expired is not None and self.left() <= 0:
+            expired, self.on_expired = self.on_expired, None
+            expired()
 
 
 class Heartbeat:
@@ -127,6 +135,7 @@ class Heartbeat:
                 pause = 0.0
             except Exception as error:  # noqa: BLE001 - see above
                 pause = self._trouble(error)
+            self._expire()
         if store is not None:
             if self._enlisted_at is not None:
                 with contextlib.suppress(SlotQueueError):
@@ -137,9 +146,10 @@ class Heartbeat:
         """Wait until something is due, after trouble for `pause` seconds; False when it is time to stop."""
         with changed:
             if not self._is_stopping:
-                wait = pause or min(
-                    [self._enlist_in(), *(lease.due_at - monotonic() for lease in self._leases.values())]
-                )
+                now = monotonic()
+                due = pause or min([self._enlist_in(), *(lease.due_at - now for lease in self._leases.values())])
+                ends = [lease.good_until - now for lease in self._leases.values() if lease.on_expired is not None]
+                wait = min([due, *ends])
                 if wait > 0:
                     changed.wait(wait)
             return not self._is_stopping
@@ -161,6 +171,12 @@ class Heartbeat:
         if self._is_troubled:
             self._is_troubled = False
             self._emit(HeartbeatBack(self.worker.id))
+
+    def _expire(self) -> None:
+        with self._changed:
+            leases = list(self._leases.values())
+        for lease in leases:
+            lease.expire()
 
     def _enlist(self, store: SyncStore) -> None:
         if self._enlist_in() > 0:

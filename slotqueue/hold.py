@@ -1,4 +1,4 @@
-"""One run of a slot, from the begin that was granted to the end that is written, for async and for sync workers."""
+"""One run of a slot, from the begin that was granted to the end that is written; `sync_hold` is for sync code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Emit
 from slotqueue.guard_events import EndUnwritten, LeaseLost, RunBegan, RunDone, RunFailed, RunPostponed, RunStale
 from slotqueue.heartbeat import Heartbeat, Lease
-from slotqueue.patience import Until, ask, ask_blocking, unharmed
-from slotqueue.protocols import Command, Run, Store, SyncStore, Verbs, Verdict, Word
+from slotqueue.patience import Until, ask, unharmed
+from slotqueue.protocols import Command, Run, Store, Verbs, Verdict, Word
 from slotqueue.slots import parse_key
 
 _END_SECONDS = 3.0
@@ -44,7 +44,7 @@ class Fail:
 
 
 Ending = Finish | Postpone | Fail
-Judge = Callable[[BaseException], Postpone | Fail]
+Judge = Callable[[BaseException], Ending]
 """Says what an exception out of a run means in the worker system."""
 
 
@@ -199,38 +199,3 @@ class AsyncHold(Hold):
             self._has_cancelled = True
             self._lost(why, is_cancelled=True)
             self._task.cancel(why)
-
-
-class SyncHold(Hold):
-    """`with hold: ...` runs a slot: a normal end finishes it, an exception ends it as the judge says.
-
-    Code in a thread cannot be cancelled: a run that lost its lease goes on, and its end may be answered `STALE`.
-    """
-
-    def __init__(self, store: SyncStore, heartbeat: Heartbeat, emit: Emit, lease: Lease, judge: Judge) -> None:
-        super().__init__(store.verbs, heartbeat, emit, lease, judge)
-        self._store = store
-        self._is_stale = False
-
-    def __enter__(self) -> CurrentSlot:
-        self.lease.on_stale = self._hear_stale
-        return self._enter()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave()
-        ending = self._judged(error)
-        try:
-            verdict, _ = ask_blocking(self._store, self._command(ending), self._trying())
-        except StoreUnavailable as unavailable:
-            self._unwritten(ending, str(unavailable))
-        else:
-            self._written(ending, verdict)
-        finally:
-            self._heartbeat.forget(self.lease)
-
-    def _hear_stale(self) -> None:
-        if not self._is_stale:
-            self._is_stale = True
-            self._lost("the slot was taken over", is_cancelled=False)

@@ -86,6 +86,7 @@ class Message:
         args, kwargs: the function's arguments.
         queue: None for the enqueuer's own.
         before: the state that the slot was taken over from, "" at its first enqueue.
+        options: of the job.
     """
 
     slip: Slip
@@ -94,6 +95,7 @@ class Message:
     kwargs: Mapping[str, Any]
     queue: str | None
     before: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Accepted(NamedTuple):
@@ -289,7 +291,8 @@ class Run:
 
     Args:
         slip: what the message said.
-        fence: guards every write; grows at each begin.
+        fence: guards every write; grows at each begin. 0 where it is not known (Celery's parent process): then the
+            token alone guards `fail`.
         token: unique per delivery, so that a begin whose reply was lost finds its own lease.
         worker: who runs it.
         attempt: 1 for the first.

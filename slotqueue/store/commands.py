@@ -150,7 +150,7 @@ class Commands:
 
     def fail(self, run: Run, error: str) -> Command[Verdict]:
         """See `Verbs.fail`."""
-        return self._one("fail", run.slip.key, [run.fence, run.token, error[:_LONGEST_ERROR]])
+        return self._one("fail", run.slip.key, [run.fence or "", run.token, error[:_LONGEST_ERROR]])
 
     def reject(self, key: str, n: int, why: str) -> Command[Verdict]:
         """See `Verbs.reject`."""

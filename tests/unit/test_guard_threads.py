@@ -15,8 +15,8 @@ from slotqueue.errors import NotInSlot, StoreUnavailable
 from slotqueue.events import PassFailed
 from slotqueue.guard import SyncGuard, worker_process
 from slotqueue.guard_events import HeartbeatBack, HeartbeatTroubled, LeaseLost, WorkerEnlisted
-from slotqueue.hold import SyncHold
 from slotqueue.protocols import Dropped, Verdict, Word
+from slotqueue.sync_hold import SyncHold
 from tests.unit.guard_stage import AWAY, Script, slip, sync_guard
 
 pytestmark = pytest.mark.alone  # leases of a second
