@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from slotqueue.errors import ConfigurationError, InvalidSchedule, InvalidSlotKey, StoreUnavailable
 from slotqueue.events import Emit, Events
-from slotqueue.guard import AsyncGuard
+from slotqueue.guard import AsyncGuard, SyncGuard
 from slotqueue.jobs import Job, Policy
 from slotqueue.protocols import Enqueuer, Process, Schedule
 from slotqueue.replica import Replica
@@ -81,7 +81,7 @@ class SlotQueue:
 
     # ---- jobs
 
-    def add(
+    def add(  # noqa: PLR0913 - a job has as many sides
         self,
         name: str,
         schedule: Schedule,
@@ -90,6 +90,7 @@ class SlotQueue:
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
         queue: str | None = None,
+        options: Mapping[str, Any] | None = None,
         enqueuer: Enqueuer | None = None,
         policy: Policy | None = None,
         **fields_of_policy: Any,  # noqa: ANN401 - each field has a type of its own, checked when it is merged
@@ -102,6 +103,7 @@ class SlotQueue:
             task: the function's name in the worker system; default: `name`.
             args, kwargs: the function's arguments.
             queue: default: the enqueuer's own.
+            options: what else the worker system shall do with the messages, such as Celery's `priority` and `expires`.
             enqueuer: default: the application's.
             policy: in place of the application's defaults.
             **fields_of_policy: single fields of `Policy`, over `policy` or the defaults.
@@ -125,6 +127,7 @@ class SlotQueue:
             args=tuple(args),
             kwargs=dict(kwargs or {}),
             queue=queue,
+            options=dict(options or {}),
             enqueuer=chosen.kind,
             policy=(policy or self.defaults).with_fields(name, fields_of_policy),
             period=_period_of(name, schedule),
@@ -294,6 +297,15 @@ class SlotQueue:
             emit=self.events,
         )
 
+    def _open_sync_guard(self, worker: Process) -> SyncGuard:
+        """The guard of a worker process without an event loop, made in that process."""
+        return SyncGuard(
+            worker,
+            BlockingStore(self.url, self.namespace),
+            open_heartbeat_store=lambda: BlockingStore(self.url, self.namespace),
+            emit=self.events,
+        )
+
     def _check_new(self, name: str, schedule: Schedule) -> None:
         try:
             check_name(name)
@@ -316,6 +328,9 @@ class SlotQueue:
         use_default = getattr(enqueuer, "use_default", None)
         if use_default is not None:
             use_default(self.url)
+        guard_workers = getattr(enqueuer, "guard_workers", None)
+        if guard_workers is not None:
+            guard_workers(self.namespace, self._open_sync_guard)
 
 
 def _typical_gap(schedule: Schedule) -> timedelta | None:

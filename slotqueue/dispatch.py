@@ -23,7 +23,7 @@ _ASK_AGAIN_SECONDS = (0.1, 0.5, 1.0)
 
 def message_for(job: Job, slip: Slip, before: str = "") -> Message:
     """The message of a slot, with the arguments of the job as this replica knows it."""
-    return Message(slip, job.task, job.args, job.kwargs, job.queue, before)
+    return Message(slip, job.task, job.args, job.kwargs, job.queue, before, job.options)
 
 
 class Dispatcher:

@@ -135,6 +135,7 @@ class Job:
         args: positional arguments of the task.
         kwargs: keyword arguments of the task.
         queue: the queue to put it on, None for the enqueuer's own.
+        options: what else the worker system shall do with the message; each enqueuer says which it knows.
         enqueuer: the enqueuer's kind: "arq", "celery", "inprocess".
         policy: as it was said, with the defaults of the application merged in.
         period: the gap between two neighbouring fire times.
@@ -149,6 +150,7 @@ class Job:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     queue: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     enqueuer: str
     policy: Policy
     period: timedelta
@@ -171,6 +173,7 @@ class Job:
             self.queue,
             self.enqueuer,
             terms.text,
+            *sorted(self.options.items()),
         )
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "schedule_version", _digest(str(self.schedule)))

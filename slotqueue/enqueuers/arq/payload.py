@@ -62,6 +62,12 @@ def check_arguments(job: Job, serializer: Serializer | None, deserializer: Deser
     Raises:
         ConfigurationError: names the job and the argument.
     """
+    for option in job.options:
+        raise ConfigurationError(
+            "arq knows no options of a message; its workers say time limits and tries, a function each",
+            job=job.name,
+            argument=f"options[{option!r}]",
+        )
     dump: Callable[[dict[str, Any]], bytes] = serializer or pickle.dumps
     parts = [(f"args[{i}]", _entries(job.task, (value,), {})) for i, value in enumerate(job.args)]
     parts += [(f"kwargs[{name!r}]", _entries(job.task, (), {name: value})) for name, value in job.kwargs.items()]
