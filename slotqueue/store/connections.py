@@ -20,9 +20,8 @@ ANSWER_SECONDS = 3.0
 UNREACHABLE = (redis.RedisError, OSError, TimeoutError)
 """What a call to Redis may raise for reasons that are not ours."""
 
-# A pooled connection that the server closed while idle fails at once, and one to a server that became a replica is
-# of no use any more: every verb may be asked again, so ask, on a new connection to wherever the name points now.
-_ASK_AGAIN = (redis.ConnectionError, redis.exceptions.ReadOnlyError)
+# A pooled connection that the server closed while idle fails at once: every verb may be asked again, so ask.
+_ASK_AGAIN = (redis.ConnectionError,)
 
 
 def async_client(url: str) -> redis.asyncio.Redis:
@@ -68,6 +67,12 @@ def safe_url(url: str) -> str:
     if any(mark in said for mark in "/?#"):
         return f"{scheme}://***@{where}"
     return f"{scheme}://{user}:***@{where}" if has_password else f"{scheme}://{user}@{where}"
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Whether the server has become a replica: the next connection may lead to the new primary."""
+    is_wrapped = "READONLY" in str(error)  # by Redis 6.2, where a script runs into it
+    return is_wrapped or isinstance(error, redis.exceptions.ReadOnlyError)
 
 
 def unavailable(url: str, error: BaseException) -> StoreUnavailable:

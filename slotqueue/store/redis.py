@@ -15,7 +15,7 @@ import redis.asyncio
 
 from slotqueue.protocols import Command
 from slotqueue.store.commands import Commands
-from slotqueue.store.connections import UNREACHABLE, async_client, blocking_client, unavailable
+from slotqueue.store.connections import UNREACHABLE, async_client, blocking_client, is_read_only, unavailable
 from slotqueue.store.scripts import source_of
 
 T = TypeVar("T")
@@ -59,6 +59,8 @@ class AsyncStore:
         try:
             reply = await script(keys=command.keys, args=command.args)
         except UNREACHABLE as error:
+            if is_read_only(error):
+                await client.connection_pool.disconnect(inuse_connections=False)
             raise unavailable(self.url, error) from error
         return command.read(reply)
 
@@ -102,6 +104,8 @@ class BlockingStore:
         try:
             reply = script(keys=command.keys, args=command.args)
         except UNREACHABLE as error:
+            if is_read_only(error):
+                client.connection_pool.disconnect(inuse_connections=False)
             raise unavailable(self.url, error) from error
         return command.read(reply)
 

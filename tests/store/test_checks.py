@@ -62,7 +62,9 @@ async def test_persistence_that_is_off_is_noted(redis_url: str) -> None:
 
 
 async def test_snapshots_are_persistence(started: Callable[..., Server]) -> None:
-    assert (await _check(started("--save", "3600 1").url)).findings == ()
+    server = started()
+    server.ask('CONFIG SET save "3600 1"')
+    assert (await _check(server.url)).findings == ()
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
