@@ -86,7 +86,7 @@ class Dispatcher:
             return [Refused(f"this replica has no enqueuer of the kind {kind!r}")] * len(group)
         try:
             async with asyncio.timeout(ENQUEUE_SECONDS):
-                answers = await enqueuer.enqueue(group)
+                answers = list(await enqueuer.enqueue(group))
         except TimeoutError:
             problem = Refused(f"the enqueuer did not answer within {ENQUEUE_SECONDS:.0f} s", is_sent_possible=True)
             return [problem] * len(group)
@@ -95,7 +95,7 @@ class Dispatcher:
         if len(answers) != len(group):
             problem = Refused(f"the enqueuer answered {len(answers)} of {len(group)} messages", is_sent_possible=True)
             return [problem] * len(group)
-        return answers
+        return [answer if isinstance(answer, Accepted | Refused) else _unclear(answer) for answer in answers]
 
     async def _ask(self, command: Command[list[Verdict]]) -> list[Verdict]:
         """Send a batch, again where it failed: the verbs bear it."""
@@ -118,3 +118,8 @@ class Dispatcher:
 
 def _is_accepted(answer: Delivery) -> bool:
     return isinstance(answer, Accepted)
+
+
+def _unclear(answer: object) -> Refused:
+    """Take None, False and the like, which some queues answer, for no acceptance."""
+    return Refused(f"the enqueuer answered {answer!r}, which is neither Accepted nor Refused", is_sent_possible=True)
