@@ -12,7 +12,8 @@ from arq.connections import ArqRedis, RedisSettings, create_pool
 from arq.worker import Retry
 
 from slotqueue.enqueuers.arq import ArqEnqueuer
-from slotqueue.enqueuers.arq.delivery import Guarded, Limits, deliver
+from slotqueue.enqueuers.arq.delivery import deliver
+from slotqueue.enqueuers.arq.guarded import Guarded, Limits
 from slotqueue.guard import AsyncGuard
 from slotqueue.guard_events import MessageForeign, MessageHandedBack
 from slotqueue.protocols import Dropped, Message, Verdict, Word

@@ -11,7 +11,7 @@ from arq.cron import cron
 from arq.worker import Worker, func, get_kwargs
 
 from slotqueue.enqueuers.arq import guard_worker
-from slotqueue.enqueuers.arq.delivery import Guarded, Limits
+from slotqueue.enqueuers.arq.guarded import Guarded, Limits
 from slotqueue.errors import ConfigurationError
 from slotqueue.guard import AsyncGuard
 from slotqueue.protocols import Process

@@ -8,22 +8,20 @@ the slot is over the message is let go.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, NoReturn, cast
 
 from arq.connections import ArqRedis
 from arq.constants import job_key_prefix, retry_key_prefix
-from arq.jobs import Deserializer
 from arq.worker import Retry, RetryJob
 from redis.exceptions import RedisError
 
+from slotqueue.enqueuers.arq.guarded import Connection, Guarded
 from slotqueue.enqueuers.arq.payload import slip_in
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Event
-from slotqueue.guard import BEGIN_SECONDS, AsyncGuard
 from slotqueue.guard_events import MessageForeign, MessageHandedBack
 from slotqueue.hold import AsyncHold, Fail, Postpone, describe
 from slotqueue.jobs import Terms
@@ -31,71 +29,9 @@ from slotqueue.patience import unharmed
 from slotqueue.protocols import ANY_FENCE, Dropped, Slip, Word
 from slotqueue.slots import is_slot_key, parse_key
 
-TaskFunction = Callable[..., Coroutine[Any, Any, object]]
-
 AWAY_MS = 10_000
 """How long a message waits that found the store away, or a worker of another namespace."""
 _LONGEST_BUSY_MS = 30_000
-_LONGEST_PATIENCE_SECONDS = 30.0
-
-
-class Connection(Protocol):
-    """A worker's connection to one namespace."""
-
-    @property
-    def guard(self) -> AsyncGuard:
-        """The guard of this process."""
-        ...
-
-    @property
-    def is_stopping(self) -> bool | None:
-        """Whether the worker is shutting down; None where nobody can tell."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What arq's worker grants a function.
-
-    Args:
-        timeout: seconds, None for no limit.
-        max_tries: arq gives a message up that comes for another try.
-        is_retrying: whether arq runs a message again after `Retry` and cancellation.
-    """
-
-    timeout: float | None
-    max_tries: int
-    is_retrying: bool
-
-    @property
-    def own_timeout(self) -> float | None:
-        """A little shorter than arq's, whose own looks like any other cancellation."""
-        return None if self.timeout is None else self.timeout - min(self.timeout / 20, 1.0)
-
-    @property
-    def patience(self) -> float:
-        """How long a begin may take, so that a store that is away is never taken for a job that is slow."""
-        longest = BEGIN_SECONDS if self.is_retrying else _LONGEST_PATIENCE_SECONDS
-        return longest if self.timeout is None else min(longest, self.timeout / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """A function of a worker class, with what is needed to guard it.
-
-    Args:
-        function: the application's coroutine function.
-        queue_name: of the worker, None for its pool's default.
-        deserializer: of the worker, None for its pool's.
-        limits: of the function.
-        connections: by namespace.
-    """
-
-    function: TaskFunction
-    queue_name: str | None
-    deserializer: Deserializer | None
-    limits: Limits
-    connections: Mapping[str, Connection]
 
 
 async def deliver(guarded: Guarded, ctx: object, args: tuple[object, ...], kwargs: dict[str, object]) -> object:

@@ -16,7 +16,8 @@ from arq.constants import default_queue_name
 from arq.utils import import_string, to_seconds
 from arq.worker import Function
 
-from slotqueue.enqueuers.arq.delivery import Connection, Guarded, Limits, TaskFunction, deliver
+from slotqueue.enqueuers.arq.delivery import deliver
+from slotqueue.enqueuers.arq.guarded import Connection, Guarded, Limits, TaskFunction
 from slotqueue.errors import ConfigurationError
 from slotqueue.guard import AsyncGuard, worker_process
 from slotqueue.protocols import Process
