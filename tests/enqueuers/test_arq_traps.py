@@ -10,8 +10,8 @@ from arq.connections import RedisSettings, create_pool
 from arq.jobs import Job, deserialize_result
 
 from slotqueue.protocols import Word
+from tests.enqueuers.arq_system import ArqSystem
 from tests.enqueuers.bench import Bench, eventually
-from tests.enqueuers.systems import ArqSystem
 
 pytestmark = pytest.mark.alone
 

@@ -8,9 +8,27 @@
 -- Else {now, 1, {an answer a slot}}: "won", "taken", "early", "skipped" or {"broken", what}.
 -- "won" also answers the owner that asks again, but only while the slot is claimed by its first enqueue.
 
+local AT, SOME = 3, 2000
 local replica, grace = ARGV[1], tonumber(ARGV[3])
+local count = (#ARGV - AT) / 6
+
 if redis.call('GET', KEYS[EPOCH]) ~= ARGV[2] then return {now, 0} end
 local pausing = redis.call('EXISTS', KEYS[PAUSES]) == 1
+redis.call('ZCARD', KEYS[OPEN]) -- a key of another type fails here, before anything is written
+
+-- Up to when each job of the batch is decided.
+local decided, decisions = {}, {}
+for first = 1, count, SOME do
+  local jobs, last = {}, math.min(first + SOME - 1, count)
+  for i = first, last do jobs[#jobs + 1] = ARGV[AT + (i - 1) * 6 + 1] end
+  for i, at in ipairs(redis.call('HMGET', KEYS[DECIDED], unpack(jobs))) do decided[jobs[i]] = tonumber(at or '') or 0 end
+end
+
+local function write_decisions()
+  for i = 1, #decisions, SOME do
+    redis.call('HSET', KEYS[DECIDED], unpack(decisions, i, math.min(i + SOME - 1, #decisions)))
+  end
+end
 
 -- There is a claim of ours, a done marker or a record.
 local function answer_again(slot, is_ours)
@@ -27,19 +45,25 @@ local function claim(slot, job, fire_ms, start_ms, task, version, text)
   if owner or redis.call('EXISTS', slot.done, slot.record) > 0 then return answer_again(slot, owner) end
   if fire > now then return 'early' end
   if not terms then return {'broken', 'the terms are damaged: ' .. text} end
-  local wrong = index_problem(slot)
-  if wrong then return {'broken', wrong} end
+  local tail = string.sub(slot.key, string.find(slot.key, ':', 1, true) + string.len(job) + 2)
+  local indexed = redis.pcall('ZADD', slot.index, fire, tail)
+  if type(indexed) == 'table' then
+    if string.find(indexed.err, 'WRONGTYPE', 1, true) then return {'broken', indexed.err} end
+    redis.call('ZADD', slot.index, fire, tail) -- out of memory, or no master: that is no single slot's trouble
+  end
+  redis.call('PEXPIRE', slot.index, math.max(terms.history, KEEP_DEAD))
+  -- In a burst, now and then is enough to keep the index short.
+  if count <= 50 or (now + fire / 1000) % 8 < 1 then redis.call('ZREMRANGEBYSCORE', slot.index, '-inf', now - terms.history) end
 
-  if not redis.call('SET', slot.claim, replica, 'NX', 'PX', grace + terms.retention) then return 'taken' end
+  local life = grace + terms.retention
+  redis.call('SET', slot.claim, replica, 'NX', 'PX', life)
   redis.call('HSET', slot.record, 'state', 'claimed', 'by', replica, 'claimed', now, 'n', 0, 'fire', fire_ms,
     'start', start_ms, 'task', task, 'version', version, 'terms', text)
-  local member = string.sub(slot.key, string.find(slot.key, ':', 1, true) + string.len(job) + 2)
-  redis.call('ZADD', slot.index, fire, member)
-  redis.call('ZREMRANGEBYSCORE', slot.index, '-inf', now - terms.history)
-  redis.call('PEXPIRE', slot.index, math.max(terms.history, KEEP_DEAD))
-  local decided = tonumber(redis.call('HGET', KEYS[DECIDED], job) or '') or 0
-  if fire > decided then redis.call('HSET', KEYS[DECIDED], job, fire_ms) end
-
+  if fire > decided[job] then
+    decided[job] = fire
+    decisions[#decisions + 1] = job
+    decisions[#decisions + 1] = fire_ms
+  end
   if pausing and is_paused(job) then
     close(slot, terms, 'skipped', 'paused')
     return 'skipped'
@@ -48,13 +72,15 @@ local function claim(slot, job, fire_ms, start_ms, task, version, text)
     close(slot, terms, 'skipped', 'expired before it was claimed')
     return 'skipped'
   end
-  set_deadline(slot, terms, now + grace)
+  redis.call('PEXPIRE', slot.record, batch_deadline(slot, terms, now + grace))
   return 'won'
 end
 
 local answers = {}
-for i = 1, (#ARGV - 3) / 6 do
-  local at = 3 + (i - 1) * 6
+for i = 1, count do
+  local at = AT + (i - 1) * 6
   answers[i] = claim(slot_at(i), unpack(ARGV, at + 1, at + 6))
 end
+write_deadlines()
+write_decisions()
 return {now, 1, answers}
