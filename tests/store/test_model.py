@@ -238,7 +238,7 @@ class Protocol(RuleBasedStateMachine):
         assert {answer.fence for answer in answers} == {run.fence}
         assert not ghost.is_finished, "it began after the done marker"
         assert run.fence > ghost.fence, "the fence did not grow"
-        is_own_retry = ghost.lease is not None and from_fence == ghost.lease.fence
+        is_own_retry = from_fence == ghost.fence
         assert is_own_retry or ghost.lease is None or ghost.lease_until <= self.stage.now(), "two leases at once"
         if self.job.terms.on_crash == "s":
             assert is_own_retry or not ghost.has_begun_uncleanly, "a skip slot began twice"
@@ -253,7 +253,8 @@ class Protocol(RuleBasedStateMachine):
             lambda answer: answer[0].word,
             lambda model, now: model.heartbeat(now, message, run.fence, run.token),
         )
-        if word == "yes" and self.ghosts[i].lease is not None and self.ghosts[i].fence == run.fence:
+        if word == "yes" and self.ghosts[i].fence == run.fence:
+            self.ghosts[i].lease = run
             self.ghosts[i].lease_until = self.stage.now() + run.terms.lease - TOLERANCE
 
     def finish(self) -> None:
