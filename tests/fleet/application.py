@@ -36,6 +36,7 @@ from slotqueue.clock import RedisClock
 from slotqueue.events import Event
 from tests.fleet.deaths import STRUCK, Doom, MortalEnqueuer, MortalStore
 
+broker_url = orders.broker_url or orders.effects_url
 effects = redis.Redis.from_url(orders.effects_url)
 doom = Doom(orders.arrow, orders.doomed, signal.Signals[orders.fate], lambda job, key: effects.hset(STRUCK, job, key))
 MortalStore.doom = doom
@@ -56,7 +57,7 @@ def tell(event: Event) -> None:
 
 slots = SlotQueue(
     orders.url,
-    enqueuer=MortalEnqueuer(doom, enqueue_ms=orders.enqueue_ms),
+    enqueuer=MortalEnqueuer(broker_url, doom, enqueue_ms=orders.enqueue_ms),
     namespace=orders.namespace,
     defaults=Policy(on_crash="complete", lease=1),
     replica=orders.name,
@@ -97,12 +98,15 @@ async def mends(ctx: dict[str, Any]) -> None:
         raise ValueError("not this time")
 
 
-_TASKS: list[Any] = [quick, slow, mends]
+_TASKS: dict[str, Any] = {"quick": quick, "slow": slow, "mends": mends}
 
 
 class WorkerSettings:
-    functions: ClassVar[list[Any]] = [func(task, **orders.functions.get(task.__name__, {})) for task in _TASKS]
-    redis_settings = RedisSettings.from_dsn(orders.broker_url or orders.effects_url)
+    functions: ClassVar[list[Any]] = [
+        *_TASKS.values(),
+        *(func(_TASKS[of], name=name, **more) for name, (of, more) in orders.functions.items()),
+    ]
+    redis_settings = RedisSettings.from_dsn(broker_url)
     poll_delay = 0.05
     job_timeout = 20
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from arq.connections import RedisSettings
 from redis.asyncio.connection import Connection
 
 from slotqueue.enqueuers.arq import ArqEnqueuer
@@ -57,8 +58,8 @@ class MortalEnqueuer:
 
     kind = ArqEnqueuer.kind
 
-    def __init__(self, doom: Doom, *, enqueue_ms: float = 0.0) -> None:
-        self._arq = ArqEnqueuer()
+    def __init__(self, broker_url: str, doom: Doom, *, enqueue_ms: float = 0.0) -> None:
+        self._arq = ArqEnqueuer(RedisSettings.from_dsn(broker_url))
         self._doom = doom
         self._seconds = enqueue_ms / 1000
         self.use_default = self._arq.use_default

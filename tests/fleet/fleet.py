@@ -173,6 +173,14 @@ class Fleet:
         now: float = seconds + micros / 1e6
         return now
 
+    async def passes(self, at: float) -> None:
+        """Wait until Redis's time is past `at`, seconds."""
+        await eventually(lambda: self.now() > at, within=max(0.0, at - self.now()) + 5, pause=0.01)
+
+    async def next_second(self) -> None:
+        """Wait until another slot of a job that fires each second is due."""
+        await self.passes(int(self.now()) + 1.01)
+
     def keys(self, job: str) -> list[str]:
         """The slots of a job that are on record, oldest first."""
         tails = self.redis.zrange(f"{self.namespace}:{job}:slots", 0, -1)

@@ -8,7 +8,7 @@ from typing import Any
 
 from slotqueue.dispatch import message_for
 from slotqueue.jobs import Job, Policy
-from slotqueue.protocols import Known, Message, Offer, Process, Slip, Word
+from slotqueue.protocols import ANY_FENCE, Known, Message, Offer, Process, Run, Slip, Word
 from slotqueue.schedules import Every
 from slotqueue.slots import Slot, from_ms, key_at, to_ms
 from slotqueue.store import BlockingStore
@@ -62,21 +62,38 @@ class Hand:
         newest = job.schedule.latest_at(now)
         return [newest - job.period * i for i in reversed(range(count))]
 
+    def offer(self, job: Job, fire_times: Sequence[datetime], *, replica: str = "") -> list[Word]:
+        """Claim slots; how it went for each."""
+        offers = [Offer(job, slot) for slot in self._slots(job, fire_times)]
+        me = replica or self.me.id
+        claims = self.store.run(self.store.verbs.claim(offers, replica=me, epoch=self.epoch))
+        return [verdict.word for verdict in claims.verdicts]
+
     def claim(self, job: Job, fire_times: Sequence[datetime]) -> list[Message]:
         """Win slots; the messages that are to be enqueued."""
-        slots = [Slot(key_at(self.namespace, job.name, at), job.name, at, at - job.period) for at in fire_times]
-        offers = [Offer(job, slot) for slot in slots]
-        claims = self.store.run(self.store.verbs.claim(offers, replica=self.me.id, epoch=self.epoch))
-        assert {verdict.word for verdict in claims.verdicts} == {Word.WON}
+        assert set(self.offer(job, fire_times)) == {Word.WON}
         return [
             message_for(
                 job,
                 Slip(slot.key, 0, to_ms(slot.fire_time), to_ms(slot.start), job.task_name, job.version, job.terms.text),
             )
-            for slot in slots
+            for slot in self._slots(job, fire_times)
         ]
+
+    def _slots(self, job: Job, fire_times: Sequence[datetime]) -> list[Slot]:
+        return [Slot(key_at(self.namespace, job.name, at), job.name, at, at - job.period) for at in fire_times]
 
     def confirm(self, messages: Sequence[Message]) -> list[Word]:
         """Say that the queue has them."""
         verdicts = self.store.run(self.store.verbs.confirm([message.slip for message in messages]))
         return [verdict.word for verdict in verdicts]
+
+    def begin(self, slip: Slip, *, token: str = "token") -> Run:
+        """Begin a slot, as a worker."""
+        run = self.store.run(self.store.verbs.begin(slip, token=token, worker="by-hand", from_fence=ANY_FENCE))
+        assert isinstance(run, Run)
+        return run
+
+    def finish(self, run: Run) -> None:
+        """Finish a run."""
+        assert self.store.run(self.store.verbs.finish(run)).word is Word.YES

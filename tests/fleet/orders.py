@@ -39,7 +39,7 @@ class Orders:
         clock_off: seconds that the process's wall clock is ahead.
         late: seconds by which this replica decides behind a slot's time.
         worker: more of arq's worker settings.
-        functions: what goes to `arq.func`, by name.
+        functions: more of them: name -> one that there is, and what goes to `arq.func`.
         is_guarded: whether slotqueue is connected to the worker.
         arrow: where to die; "" for never.
         doomed: the job at whose first slot to die.
@@ -59,7 +59,7 @@ class Orders:
     clock_off: float = 0.0
     late: float = 0.0
     worker: dict[str, Any] = field(default_factory=dict)
-    functions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    functions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     is_guarded: bool = True
     arrow: str = ""
     doomed: str = ""

@@ -10,10 +10,10 @@ from arq.connections import RedisSettings
 
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.protocols import Word
+from tests.fleet.fixtures import NewFleet
 from tests.fleet.fleet import eventually
 from tests.fleet.hand import Hand
 from tests.fleet.orders import Arrow
-from tests.races.conftest import NewFleet
 from tests.servers import Server
 
 _COUNT = 20

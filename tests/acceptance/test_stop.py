@@ -1,0 +1,83 @@
+"""Stopping: the enqueue in hand is finished, and whatever Redis does, the process leaves within five seconds."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pytest
+
+from slotqueue import Every
+from slotqueue.events import ReplicaStarted, SlotEnqueued, StoreLost
+from tests.fleet.fixtures import Apps, NewFleet
+from tests.fleet.fleet import eventually
+from tests.proxy import Proxy
+from tests.servers import Server
+
+pytestmark = pytest.mark.alone
+_SECONDS = 5.0
+
+
+async def test_sigterm_finishes_the_enqueue_in_hand(new_fleet: NewFleet) -> None:
+    fleet = new_fleet(jobs=[{"name": "mail", "every": 1}], enqueue_ms=1000)
+    replica = fleet.replica("replica")
+    await replica.told("SlotClaimed")
+    (key,) = fleet.keys("mail")
+    assert fleet.state(key) == "claimed"
+    replica.terminate()
+    asked = monotonic()
+    assert await replica.ended() == 0
+    assert monotonic() - asked < _SECONDS
+    assert fleet.state(key) == "sent"
+    assert fleet.redis.zrange("arq:queue", 0, -1) == fleet.keys("mail")
+    assert not fleet.redis.hlen("ran:replicas"), "it has left the registry"
+    assert replica.events("ReplicaStopped")
+
+
+@pytest.mark.parametrize("how", ["refused", "swallowed", "never there"])
+async def test_a_stop_takes_five_seconds_at_most_while_redis_is_unreachable(
+    how: str, server: Server, apps: Apps, new_fleet: NewFleet
+) -> None:
+    new_fleet()
+    with Proxy(server.port) as proxy:
+        if how == "never there":
+            proxy.refuse()
+        app = apps.new(proxy.url)
+        app.add("mail", Every(seconds=1))
+        await app.start()
+        if how != "never there":
+            await eventually(lambda: apps.told(SlotEnqueued))
+            proxy.refuse() if how == "refused" else proxy.swallow()
+        await eventually(lambda: apps.told(StoreLost))
+        assert not app.is_ready or how != "never there"
+        asked = monotonic()
+        await app.stop()
+        assert monotonic() - asked < _SECONDS
+
+
+async def test_a_stop_in_the_middle_of_a_call_that_is_never_answered(own_server: Server, new_fleet: NewFleet) -> None:
+    fleet = new_fleet(own_server.url, jobs=[{"name": "mail", "every": 1}])
+    await fleet.are_ready(replica := fleet.replica("replica"))
+    own_server.pause()
+    started = monotonic()
+    await eventually(lambda: monotonic() > started + 1.2)
+    replica.terminate()
+    asked = monotonic()
+    code = await replica.ended(within=_SECONDS + 1)
+    own_server.resume()
+    assert monotonic() - asked < _SECONDS
+    assert code == 0
+
+
+async def test_redis_may_be_down_at_the_start(own_server: Server, apps: Apps, new_fleet: NewFleet) -> None:
+    """The host application starts, the ticker keeps trying, readiness says no."""
+    fleet = new_fleet(own_server.url)
+    own_server.stop()
+    app = apps.new(own_server.url)
+    app.add("mail", Every(seconds=1))
+    async with app:
+        await eventually(lambda: apps.told(StoreLost))
+        assert not app.is_ready
+        own_server.start()
+        await eventually(lambda: apps.told(ReplicaStarted))
+        await fleet.has_slots("mail", 1, state="sent")
+        assert app.is_ready
