@@ -123,6 +123,16 @@ class MessageForeign(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TaskUnguarded(Event):
+    """A task of a guarded worker lets itself not be guarded: its slots are sent, and nobody reports on them."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "the task {task} is not guarded: {why}"
+    task: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerEnlisted(Event):
     """A guarded worker has said that it is here."""
 

@@ -1,0 +1,107 @@
+"""`CeleryEnqueuer`: sends task messages by name, off the event loop, and guards the workers of its application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from slotqueue.enqueuers.celery.message import check_message
+from slotqueue.enqueuers.celery.publisher import Publisher
+from slotqueue.enqueuers.celery.worker import OpenGuard, guard_app
+from slotqueue.jobs import Job
+from slotqueue.protocols import Delivery, Message, Refused, Waiting
+
+_PATIENCE_SECONDS = 4.5
+"""Every call ends within this, whatever the broker does."""
+
+
+class CeleryEnqueuer:
+    """Implements `slotqueue.protocols.Enqueuer` for Celery.
+
+    Caveats: two messages with one task id both run in Celery, so only a guarded worker makes a repeat harmless. The
+    guard is in every worker that imports the module with the `SlotQueue`, whichever pool it has; a message that a
+    RabbitMQ queue itself lets expire is seen by nobody, and waits for the sweep.
+
+    Args:
+        app: the Celery application. Its broker, routes and serializer are used; no task needs to be imported here.
+        kind: stands before task names in records; another one for a second application.
+    """
+
+    def __init__(self, app: Any, *, kind: str = "celery") -> None:  # noqa: ANN401 - Celery is untyped
+        self.app = app
+        self.kind = kind
+        self._sender: _Sender | None = None
+
+    def __repr__(self) -> str:
+        return f"CeleryEnqueuer({self.app!r})"
+
+    def guard_workers(self, namespace: str, open_guard: OpenGuard) -> None:
+        """Guard the slots of a namespace in every worker of the application that imports this."""
+        guard_app(self.app, namespace=namespace, open_guard=open_guard, kind=self.kind)
+
+    def check(self, job: Job) -> None:
+        """See `Enqueuer.check`."""
+        check_message(job, self.app.conf.task_serializer)
+
+    async def enqueue(self, messages: Sequence[Message]) -> Sequence[Delivery]:
+        """See `Enqueuer.enqueue`."""
+        sender = self._here()
+        sending = sender.submit(messages)
+        waiting = asyncio.wrap_future(sending)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return await asyncio.shield(waiting)
+        except TimeoutError:
+            is_unsent = sending.cancel()
+            if not is_unsent:  # leave that thread to its fate: each of its waits is bounded
+                sender.abandon()
+                self._sender = None
+            waiting.add_done_callback(_hear)
+            return [Refused("Celery's broker did not answer in time", is_sent_possible=not is_unsent)] * len(messages)
+
+    async def given_up(self, waiting: Sequence[Waiting]) -> Mapping[str, str]:  # noqa: ARG002
+        """See `Enqueuer.given_up`: Celery's workers say themselves what they give up; there is nothing to look up."""
+        return {}
+
+    async def close(self) -> None:
+        """Close the connection to the broker."""
+        sender, self._sender = self._sender, None
+        if sender is not None and sender.pid == os.getpid():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await asyncio.shield(asyncio.wrap_future(sender.close()))
+            sender.abandon()
+
+    def _here(self) -> _Sender:
+        """The sender of this process: threads and sockets do not survive a fork."""
+        if self._sender is None or self._sender.pid != os.getpid():
+            self._sender = _Sender(self.app)
+        return self._sender
+
+
+class _Sender:
+    """One thread with one connection: messages go out in the order in which they came."""
+
+    def __init__(self, app: Any) -> None:  # noqa: ANN401
+        self.pid = os.getpid()
+        self._publisher = Publisher(app)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="slotqueue publisher")
+
+    def submit(self, messages: Sequence[Message]) -> Future[list[Delivery]]:
+        return self._thread.submit(self._publisher.publish, messages)
+
+    def close(self) -> Future[None]:
+        return self._thread.submit(self._publisher.close)
+
+    def abandon(self) -> None:
+        self._thread.shutdown(wait=False)
+
+
+def _hear(late: asyncio.Future[list[Delivery]]) -> None:
+    """Take what came too late, so that nobody warns that it was never asked for."""
+    if not late.cancelled():
+        late.exception()

@@ -1,0 +1,150 @@
+"""Publishes task messages by name on one connection of its own; blocking, and always at an end within seconds.
+
+A broker that refuses is not tried again here: whoever asks releases the slot, and any replica sends it again. Every
+wait is bounded, since a broker behind a dead route would otherwise hold the ticker for ever: kombu waits without a
+limit where Redis stops to answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import Any
+
+from kombu.exceptions import OperationalError
+
+from slotqueue.enqueuers.celery.message import headers_of
+from slotqueue.enqueuers.celery.options import sending_options
+from slotqueue.protocols import Accepted, Delivery, Message, Refused
+
+CONNECT_SECONDS = 1.5
+ANSWER_SECONDS = 2.5
+_BATCH = 500
+"""Messages in one pipeline: what is at stake when its answer is lost."""
+_LONGEST_IDLE_SECONDS = 20.0
+"""A connection that rested longer is not trusted: firewalls forget such, and say nothing."""
+_CLOSE_SECONDS = 0.5
+
+_LIMITS: dict[str, dict[str, Any]] = {
+    "redis": {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS},
+    "amqp": {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS},
+}
+
+
+class Publisher:
+    """The broker, as one thread at a time sees it.
+
+    Args:
+        app: the Celery application; only its configuration is used, no task is imported.
+    """
+
+    def __init__(self, app: Any) -> None:  # noqa: ANN401 - Celery is untyped
+        self._app = app
+        self._connection: Any = None
+        self._producer: Any = None
+        self._used_at = 0.0
+
+    def publish(self, messages: Sequence[Message]) -> list[Delivery]:
+        """Send messages, in order, one answer each. Raises nothing for a broker that refuses."""
+        answers: list[Delivery] = []
+        for at in range(0, len(messages), _BATCH):
+            chunk = messages[at : at + _BATCH]
+            try:
+                producer = self._connected()
+            except Exception as error:  # noqa: BLE001 - each transport raises what it likes; the answer is for these slots
+                self.close()
+                answers += [Refused(f"Celery's broker: {_text(error)}")] * (len(messages) - at)
+                break
+            sent, is_broken = self._publish_chunk(producer, chunk)
+            answers += sent
+            if is_broken:
+                self.close()
+                answers += [Refused("not tried: Celery's broker failed just before")] * (len(messages) - len(answers))
+                break
+            self._used_at = monotonic()
+        return answers
+
+    def close(self) -> None:
+        """Drop the connection without waiting for the broker."""
+        connection, self._connection, self._producer = self._connection, None, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.collect(socket_timeout=_CLOSE_SECONDS)
+
+    def _publish_chunk(self, producer: Any, chunk: Sequence[Message]) -> tuple[list[Delivery], bool]:  # noqa: ANN401
+        """Send one pipeline; whether the broker failed meanwhile."""
+        answers: list[Delivery] = []
+        is_batch = bool(getattr(producer, "supports_batch_publish", False))
+        try:
+            with _batch(producer) if is_batch else contextlib.nullcontext():
+                for message in chunk:
+                    answers.append(self._publish_one(producer, message))  # noqa: PERF401 - keep what was sent before an error
+        except Exception as error:  # noqa: BLE001 - as above
+            lost = Refused(f"Celery's broker: {_text(error)}", is_sent_possible=True)
+            if is_batch:  # nobody knows how much of the pipeline was heard
+                answers = [lost if isinstance(answer, Accepted) else answer for answer in answers]
+            if len(answers) < len(chunk):
+                answers.append(lost)
+            return answers, True
+        return answers, False
+
+    def _publish_one(self, producer: Any, message: Message) -> Delivery:  # noqa: ANN401
+        """Send one message, or put it into the pipeline.
+
+        Raises:
+            Exception: the broker's, never one that is about this message alone.
+        """
+        headers = {**(message.options.get("headers") or {}), **headers_of(message.slip)}
+        try:
+            self._app.send_task(
+                message.task,
+                args=message.args,
+                kwargs=dict(message.kwargs),
+                task_id=message.slip.key,
+                producer=producer,
+                headers=headers,
+                retry=False,
+                ignore_result=None,  # a truth value would override the task's own setting
+                add_to_parent=False,
+                **sending_options(message),
+            )
+        except Exception as error:
+            if self._is_the_brokers(error):
+                raise
+            return Refused(_text(error))
+        return Accepted()
+
+    def _is_the_brokers(self, error: Exception) -> bool:
+        connection = self._connection
+        kinds = (OperationalError, OSError, *connection.connection_errors, *connection.channel_errors)
+        return isinstance(error, kinds)
+
+    def _connected(self) -> Any:  # noqa: ANN401
+        if self._producer is not None and monotonic() - self._used_at > _LONGEST_IDLE_SECONDS:
+            self.close()
+        if self._producer is None:
+            self._connection = connection = self._app.connection_for_write(connect_timeout=CONNECT_SECONDS)
+            driver = getattr(connection.transport, "driver_type", "")
+            connection.transport_options = {**connection.transport_options, **_LIMITS.get(driver, {})}
+            connection.ensure_connection(
+                max_retries=max(1, len(connection.alt) - 1),
+                interval_start=0,
+                interval_step=0,
+                interval_max=0,
+                timeout=CONNECT_SECONDS / 2,
+            )
+            connection.default_channel  # noqa: B018 - Redis is asked only now
+            self._producer = self._app.amqp.Producer(connection, auto_declare=False)
+            self._used_at = monotonic()
+        return self._producer
+
+
+@contextlib.contextmanager
+def _batch(producer: Any) -> Iterator[None]:  # noqa: ANN401
+    with producer.batch(max_size=_BATCH):
+        yield
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".strip(": ")
