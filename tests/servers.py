@@ -137,6 +137,11 @@ def _free_ports() -> Iterator[int]:
         yield port
 
 
+def free_port() -> int:
+    """A port that nothing listened on a moment ago."""
+    return next(_free_ports())
+
+
 class Server:
     """One Valkey or Redis server, to be started, stopped, killed, paused and started again, always on the same port.
 

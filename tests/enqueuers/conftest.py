@@ -1,39 +1,89 @@
-"""Fixtures for the tests of worker systems. All of them start processes, so none shares the machine."""
+"""Fixtures for the tests of worker systems. All of them start processes, so none shares the machine.
+
+Which systems there are depends on what is installed: `SLOTQUEUE_TEST_CELERY=required` turns a missing Celery into a
+failure, and CI a missing RabbitMQ.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.enqueuers.bench import Bench
-from tests.enqueuers.systems import ArqSystem
-from tests.servers import Server
+from tests.enqueuers.systems import System
+from tests.rabbitmq import RabbitMQ
+from tests.servers import Server, ServerMissing
+
+if TYPE_CHECKING:
+    from tests.enqueuers.arq_system import ArqSystem
+
+_SYSTEMS = ["arq", "celery-redis", "celery-rabbitmq"]
 
 
-@pytest.fixture(params=["arq"])
-def system(request: pytest.FixtureRequest, redis_url: str, tmp_path: Path) -> Iterator[ArqSystem]:
-    """Each worker system in turn; it and the store share one Redis."""
-    yield from _arq(redis_url, redis_url, tmp_path)
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMQ]:
+    """One RabbitMQ for the session."""
+    try:
+        node = RabbitMQ()
+    except ServerMissing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+    with node:
+        yield node
+
+
+@pytest.fixture(params=_SYSTEMS)
+def system(request: pytest.FixtureRequest, redis_url: str, tmp_path: Path) -> Iterator[System]:
+    """Each worker system in turn; the store and, but for RabbitMQ, the broker share one Redis."""
+    with _system(request, redis_url, redis_url, tmp_path) as system:
+        yield system
 
 
 @pytest.fixture
 def arq(redis_url: str, tmp_path: Path) -> Iterator[ArqSystem]:
     """The worker system arq; it and the store share one Redis."""
-    yield from _arq(redis_url, redis_url, tmp_path)
+    with _arq(redis_url, redis_url, tmp_path) as system:
+        yield system
 
 
-@pytest.fixture(params=["arq"])
+@pytest.fixture(params=_SYSTEMS)
 def system_apart(
     request: pytest.FixtureRequest, redis_url: str, own_server: Server, tmp_path: Path
-) -> Iterator[ArqSystem]:
+) -> Iterator[System]:
     """Each worker system in turn; the store is `own_server`, and the broker is another."""
-    yield from _arq(redis_url, own_server.url, tmp_path)
+    with _system(request, redis_url, own_server.url, tmp_path) as system:
+        yield system
 
 
+@contextmanager
+def _system(request: pytest.FixtureRequest, redis_url: str, store_url: str, folder: Path) -> Iterator[System]:
+    kind, _, broker = str(request.param).partition("-")
+    if importlib.util.find_spec(kind) is None:
+        if kind == "celery" and os.environ.get("SLOTQUEUE_TEST_CELERY") == "required":
+            pytest.fail("celery is not installed here, and SLOTQUEUE_TEST_CELERY=required", pytrace=False)
+        pytest.skip(f"{kind} is not installed here")
+    if kind == "arq":
+        with _arq(redis_url, store_url, folder) as system:
+            yield system
+        return
+    from tests.enqueuers.celery_system import celery_system
+
+    broker_url = redis_url if broker == "redis" else request.getfixturevalue("rabbitmq").url
+    with celery_system(broker_url, redis_url, store_url, folder) as celery:
+        yield celery
+
+
+@contextmanager
 def _arq(broker_url: str, store_url: str, folder: Path) -> Iterator[ArqSystem]:
+    from tests.enqueuers.arq_system import ArqSystem
+
     system = ArqSystem(broker_url, store_url, folder)
     try:
         yield system
@@ -43,26 +93,26 @@ def _arq(broker_url: str, store_url: str, folder: Path) -> Iterator[ArqSystem]:
 
 
 @pytest.fixture
-async def bench(system: ArqSystem) -> AsyncIterator[Bench]:
-    async with _bench(system) as bench:
+async def bench(system: System) -> AsyncIterator[Bench]:
+    async with bench_for(system) as bench:
         yield bench
 
 
 @pytest.fixture
 async def arq_bench(arq: ArqSystem) -> AsyncIterator[Bench]:
-    async with _bench(arq) as bench:
+    async with bench_for(arq) as bench:
         yield bench
 
 
 @pytest.fixture
-async def bench_apart(system_apart: ArqSystem) -> AsyncIterator[Bench]:
-    async with _bench(system_apart) as bench:
+async def bench_apart(system_apart: System) -> AsyncIterator[Bench]:
+    async with bench_for(system_apart) as bench:
         yield bench
 
 
 @asynccontextmanager
-async def _bench(system: ArqSystem) -> AsyncIterator[Bench]:
-    bench = Bench(system.store_url, system.broker_url, system.enqueuer())
+async def bench_for(system: System) -> AsyncIterator[Bench]:
+    bench = Bench(system.store_url, system.effects_url, system.enqueuer())
     try:
         yield bench
     finally:

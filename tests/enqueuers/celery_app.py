@@ -1,0 +1,137 @@
+"""The module that test workers are started with: `celery -A tests.enqueuers.celery_app worker`."""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import os
+import threading
+import time
+from typing import Any
+
+import celery
+import redis
+from celery.exceptions import Ignore, Reject
+
+from slotqueue.app import SlotQueue
+from slotqueue.current import current_slot
+from slotqueue.enqueuers.celery import CeleryEnqueuer
+from slotqueue.errors import NotInSlot
+
+APP: dict[str, Any] = json.loads(os.environ["TEST_APP"])
+app = celery.Celery("tests", broker=APP["broker_url"], backend=APP["effects_url"])
+app.conf.update(APP["conf"])
+
+if APP.get("finalize_first"):
+    app.finalize()
+if APP["is_guarded"]:
+    slots = SlotQueue(APP["store_url"], namespace=APP["namespace"], enqueuer=CeleryEnqueuer(app))
+
+_effects: dict[int, Any] = {}
+
+
+def mark(task: Any, what: str) -> None:
+    """Leave a mark; with a connection of this very process."""
+    if os.getpid() not in _effects:
+        _effects[os.getpid()] = redis.Redis.from_url(APP["effects_url"])
+    about = {"what": what, "try": task.request.retries + 1, "pid": os.getpid()}
+    _effects[os.getpid()].rpush(f"effects:{task.request.id}", json.dumps(about))
+
+
+@app.task(bind=True, name="quick")
+def quick(self: Any, *args: object, **kwargs: object) -> str:
+    mark(self, "ran")
+    return "quickly"
+
+
+@app.task(bind=True, name="tells")
+def tells(self: Any, **kwargs: object) -> None:
+    try:
+        slot = current_slot()
+    except NotInSlot:
+        mark(self, "no slot")
+        return
+    seen: list[object] = []
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(lambda: seen.append(current_slot()),))
+    thread.start()
+    thread.join()
+    told = {
+        "key": slot.key,
+        "job": slot.job,
+        "fire_time": slot.fire_time.isoformat(),
+        "start": slot.interval.start.isoformat(),
+        "end": slot.interval.end.isoformat(),
+        "attempt": slot.attempt,
+        "is_same_in_thread": seen == [slot],
+        "kwargs": kwargs,
+        "headers": {name: str(value) for name, value in (self.request.headers or {}).items()},
+    }
+    mark(self, json.dumps(told))
+
+
+@app.task(bind=True, name="slow")
+def slow(self: Any, seconds: float) -> None:
+    mark(self, "began")
+    time.sleep(seconds)
+    mark(self, "ended")
+
+
+@app.task(bind=True, name="blocks")
+def blocks(self: Any, seconds: float) -> None:
+    mark(self, "began")
+    time.sleep(seconds)
+    mark(self, "ended")
+
+
+@app.task(bind=True, name="fails")
+def fails(self: Any) -> None:
+    mark(self, "failing")
+    raise ValueError("no such customer")
+
+
+@app.task(bind=True, name="fails_long")
+def fails_long(self: Any) -> None:
+    raise ValueError("é" * 5000)
+
+
+@app.task(bind=True, name="mends")
+def mends(self: Any) -> None:
+    if current_slot().attempt == 1:
+        mark(self, "failing")
+        raise ValueError("no such customer")
+    mark(self, "ran")
+
+
+@app.task(bind=True, name="retries", max_retries=None)
+def retries(self: Any, times: int, delay: float = 0) -> None:
+    if self.request.retries < times:
+        mark(self, "retrying")
+        raise self.retry(countdown=delay)
+    mark(self, "ran")
+
+
+@app.task(bind=True, name="retries_itself", autoretry_for=(ValueError,), max_retries=2, default_retry_delay=0)
+def retries_itself(self: Any, times: int = 99) -> None:
+    mark(self, "trying")
+    if self.request.retries < times:
+        raise ValueError("not yet")
+
+
+@app.task(bind=True, name="dies")
+def dies(self: Any) -> None:
+    mark(self, "began")
+    os.kill(os.getpid(), 9)
+
+
+@app.task(bind=True, name="ignores")
+def ignores(self: Any) -> None:
+    mark(self, "ran")
+    raise Ignore
+
+
+@app.task(bind=True, name="rejects")
+def rejects(self: Any, requeue: bool) -> None:
+    mark(self, "ran")
+    if not self.request.delivery_info.get("redelivered"):
+        raise Reject("not now", requeue=requeue)

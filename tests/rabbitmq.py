@@ -1,0 +1,141 @@
+"""A real RabbitMQ for the tests: a child process with a node name, a home and ports of its own, on loopback only.
+
+Debian's package rabbitmq-server brings it; the service that the package may have started is never touched, and neither
+is its epmd: this one has its own, and both end with the fixture, by their process ids.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from tests.servers import ServerFailed, ServerMissing, free_port
+
+_PROGRAMS = (Path("/usr/lib/rabbitmq/bin/rabbitmq-server"), Path("/usr/local/lib/rabbitmq/bin/rabbitmq-server"))
+_READY_WITHIN_S = 60.0
+_STOP_WITHIN_S = 15.0
+
+
+class RabbitMQ:
+    """One RabbitMQ node; usable as a context manager.
+
+    Raises:
+        ServerMissing: this machine has none.
+    """
+
+    def __init__(self) -> None:
+        found = [path for path in _PROGRAMS if path.exists()]
+        epmd = shutil.which("epmd")
+        if not found or epmd is None:
+            raise ServerMissing("no RabbitMQ here: install Debian's package rabbitmq-server")
+        self._program, self._epmd = found[0], epmd
+        self._folder = tempfile.TemporaryDirectory(prefix="slotqueue-rabbitmq-")
+        self._port = 0
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self._port}//"
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def pause(self) -> None:
+        """Stop the node where it stands: connections stay open, nothing is answered."""
+        self._signal(self._processes[-1], signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(self._processes[-1], signal.SIGCONT)
+
+    def close(self) -> None:
+        for process in reversed(self._processes):
+            self._signal(process, signal.SIGCONT)
+            self._signal(process, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_WITHIN_S)
+            self._signal(process, signal.SIGKILL)  # what of its group has not gone with it
+            process.wait(_STOP_WITHIN_S)
+        self._processes.clear()
+        self._folder.cleanup()
+
+    def _start(self) -> None:
+        folder = Path(self._folder.name)
+        self._port, epmd_port, node_port = free_port(), free_port(), free_port()
+        (folder / "rabbitmq.conf").write_text(f"listeners.tcp.default = 127.0.0.1:{self._port}\nlog.console = true\n")
+        (folder / "enabled_plugins").write_text("[].\n")
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))},
+            "HOME": str(folder),
+            "ERL_EPMD_PORT": str(epmd_port),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODENAME": f"slotqueue-{secrets.token_hex(4)}@localhost",
+            "RABBITMQ_DIST_PORT": str(node_port),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
+            "RABBITMQ_CONF_ENV_FILE": str(folder / "no-such-file"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
+            "RABBITMQ_MNESIA_BASE": str(folder / "data"),
+            "RABBITMQ_LOG_BASE": str(folder / "logs"),
+            "RABBITMQ_PID_FILE": str(folder / "pid"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
+        }
+        self._launch([self._epmd, "-port", str(epmd_port), "-address", "127.0.0.1"], environment)
+        self._launch([str(self._program)], environment)
+        deadline = time.monotonic() + _READY_WITHIN_S
+        while not _is_amqp(self._port):
+            if self._processes[-1].poll() is not None or time.monotonic() > deadline:
+                raise ServerFailed(f"RabbitMQ did not come up: {self._log().read_text(errors='replace')[-2000:]}")
+            time.sleep(0.1)
+
+    def _launch(self, command: list[str], environment: dict[str, str]) -> None:
+        with self._log().open("ab") as output:
+            self._processes.append(
+                subprocess.Popen(
+                    command,
+                    cwd=self._folder.name,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+
+    def _log(self) -> Path:
+        return Path(self._folder.name) / "server.log"
+
+    @staticmethod
+    def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+
+def _is_amqp(port: int) -> bool:
+    """Whether a broker greets there; the AMQP connection is not opened."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.settimeout(2)
+            connection.sendall(b"AMQP\x00\x00\x09\x01")
+            return bool(connection.recv(1))
+    except OSError:
+        return False
