@@ -17,6 +17,7 @@ from slotqueue.jobs import Job, Terms
 from slotqueue.slots import Slot
 
 T = TypeVar("T")
+_quote = json.encoder.encode_basestring_ascii
 
 
 class Schedule(Protocol):
@@ -61,8 +62,10 @@ class Slip:
     terms: str
 
     def to_json(self) -> str:
-        """The text form for a payload or a header."""
-        return json.dumps([self.key, self.n, self.fire, self.start, self.task, self.version, self.terms])
+        """The text form for a payload or a header: a JSON list of the fields."""
+        # Put together by hand: json.dumps takes five times as long, for every message of a burst.
+        numbers = f"{self.n}, {self.fire}, {self.start}"
+        return f"[{_quote(self.key)}, {numbers}, {_quote(self.task)}, {_quote(self.version)}, {_quote(self.terms)}]"
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -71,9 +74,12 @@ class Slip:
         Raises:
             ValueError: the text is not of this form.
         """
-        key, n, fire, start, task, version, terms = json.loads(text)
-        Terms.parse(terms)
-        return cls(str(key), int(n), int(fire), int(start), str(task), str(version), terms)
+        try:
+            key, n, fire, start, task, version, terms = json.loads(text)
+            Terms.parse(terms)
+            return cls(str(key), int(n), int(fire), int(start), str(task), str(version), terms)
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"no slip of a slot: {text[:200]!r}") from error
 
 
 @dataclass(frozen=True, slots=True)
