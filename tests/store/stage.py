@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -133,6 +134,12 @@ class Stage:
         """Let the deadline of an open slot have passed a moment ago."""
         assert self.deadline(key) is not None, f"{key} is not open"
         self.redis.zadd(f"{NAMESPACE}:open", {key: self.now() - 1})
+
+    def pass_instant(self, ms: int) -> None:
+        """Wait until Redis's clock is beyond `ms`: a millisecond or two, where `ms` is a fence."""
+        end = time.monotonic() + 5
+        while self.now() <= ms:
+            assert time.monotonic() < end, f"{ms} is far in the future"
 
     def age(self, ms: int) -> None:
         """Let `ms` pass for everything in Redis: times, deadlines and lives. Fences keep their values."""

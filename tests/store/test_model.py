@@ -476,6 +476,7 @@ class Protocol(RuleBasedStateMachine):
 
     def lost(self, i: int) -> None:
         """Nobody can know of a lease that Redis has lost until its worker beats again."""
+        self.stage.pass_instant(self.ghosts[i].fence)
         self.ghosts[i].lease = None
         self.ghosts[i].has_begun_uncleanly = self.ghosts[i].has_begun_uncleanly and self.job.terms.on_crash == "s"
 
