@@ -22,8 +22,13 @@ def test_the_text_form_is_json_and_reads_back(key: str, n: int, fire: int, start
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "null", '["k", 0, 1]', '["k", 0, 1, 1, "t", "v", "damaged"]', '["k", "x", 1, 1, "t", "v", ""]']
-)  # fmt: skip
+    "text",
+    [
+        *("", "{}", "[]", "null", '["k", 0, 1]'),
+        '["k", 0, 1, 1, "t", "v", "damaged"]',
+        '["k", "x", 1, 1, "t", "v", ""]',
+    ],
+)
 def test_what_is_no_slip_is_refused(text: str) -> None:
-    with pytest.raises(ValueError)  # noqa: PT011 - json's own errors are ValueErrors too:
+    with pytest.raises(ValueError):  # noqa: PT011 - json's own errors are ValueErrors too
         Slip.from_json(text)
