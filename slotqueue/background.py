@@ -1,0 +1,86 @@
+"""A `SlotQueue` that ticks in a thread of its own, for hosts without an event loop: celery beat, a Celery worker.
+
+The thread is a daemon: a host that dies without a word takes it along, and another replica's sweep takes over. It is
+never inherited by a fork: a child process has no thread, and none of its parent's connections is used there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from slotqueue.app import SlotQueue
+from slotqueue.errors import ConfigurationError
+
+_STOP_SECONDS = 4.8
+"""A `SlotQueue` stops within 4.5 s, also while Redis is unreachable."""
+_START_SECONDS = 5.0
+
+
+class BackgroundTicker:
+    """Runs a `SlotQueue` in a thread.
+
+    Args:
+        slots: what ticks; from the start on it is touched in the thread only, see `call`.
+    """
+
+    def __init__(self, slots: SlotQueue) -> None:
+        self.slots = slots
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
+        self._is_running = threading.Event()
+        self._error: BaseException | None = None
+
+    def start(self) -> None:
+        """Start the thread. Redis may be away: the loops keep trying.
+
+        Raises:
+            ConfigurationError: it was started before.
+        """
+        if self._thread is not None:
+            raise ConfigurationError("this SlotQueue ticks in a thread already")
+        self._thread = threading.Thread(target=self._main, name="slotqueue", daemon=True)
+        self._thread.start()
+        self._is_running.wait(_START_SECONDS)
+
+    def check(self) -> None:
+        """See that the thread lives: a ticker never dies silently.
+
+        Raises:
+            BaseException: what ended it.
+        """
+        if self._error is not None:
+            raise self._error
+
+    def call(self, change: Callable[[], object]) -> None:
+        """Run something in the thread, soon: to add or remove jobs. It must not block or raise."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(change)
+
+    def stop(self) -> bool:
+        """Finish the enqueue in hand, leave the registry, close connections; within 5 s. It may be said again.
+
+        Returns:
+            Whether the thread has ended.
+        """
+        thread = self._thread
+        if thread is None:
+            return True
+        self.call(self._stopping.set)
+        thread.join(_STOP_SECONDS)
+        return not thread.is_alive()
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._run())
+        except BaseException as error:  # noqa: BLE001 - whatever it was, `check` raises it in the host
+            self._error = error
+        finally:
+            self._is_running.set()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._is_running.set()
+        await self.slots.run(self._stopping)

@@ -1,0 +1,79 @@
+"""Lazy arguments: a `BeatLazyFunc` is evaluated by the replica that won the slot, just before it enqueues."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from celery.beat import BeatLazyFunc
+
+from slotqueue.jobs import Job
+from slotqueue.protocols import Delivery, Enqueuer, Message, Refused, Waiting
+
+
+class LazyEnqueuer:
+    """Implements `slotqueue.protocols.Enqueuer`: evaluates lazy arguments, then asks another enqueuer.
+
+    They are evaluated in a thread: they may query a database, and Django refuses that in an event loop.
+
+    Args:
+        enqueuer: takes the messages.
+    """
+
+    def __init__(self, enqueuer: Enqueuer) -> None:
+        self.enqueuer = enqueuer
+        self.kind = enqueuer.kind
+
+    def use_default(self, url: str) -> None:
+        """Pass on the Redis that the application named."""
+        use_default = getattr(self.enqueuer, "use_default", None)
+        if use_default is not None:
+            use_default(url)
+
+    def check(self, job: Job) -> None:
+        """See `Enqueuer.check`; what a lazy argument will be is not known yet."""
+        args = tuple(arg for arg in job.args if not isinstance(arg, BeatLazyFunc))
+        kwargs = {name: value for name, value in job.kwargs.items() if not isinstance(value, BeatLazyFunc)}
+        self.enqueuer.check(replace(job, args=args, kwargs=kwargs))
+
+    async def enqueue(self, messages: Sequence[Message]) -> Sequence[Delivery]:
+        """See `Enqueuer.enqueue`; a message whose lazy argument raises is refused, and tried again by the sweep."""
+        answers: dict[int, Delivery] = {}
+        ready: dict[int, Message] = {}
+        for at, message in enumerate(messages):
+            if not _is_lazy(message):
+                ready[at] = message
+                continue
+            try:
+                ready[at] = await asyncio.to_thread(_evaluated, message)
+            except Exception as error:  # noqa: BLE001 - anybody's code; the others shall go out
+                answers[at] = Refused(f"a lazy argument raised {type(error).__name__}: {error}")
+        if ready:
+            answers.update(zip(ready, await self.enqueuer.enqueue(list(ready.values())), strict=True))
+        return [answers[at] for at in range(len(messages))]
+
+    async def given_up(self, waiting: Sequence[Waiting]) -> Mapping[str, str]:
+        """See `Enqueuer.given_up`."""
+        return await self.enqueuer.given_up(waiting)
+
+    async def close(self) -> None:
+        """See `Enqueuer.close`."""
+        await self.enqueuer.close()
+
+
+def _is_lazy(message: Message) -> bool:
+    return any(isinstance(value, BeatLazyFunc) for value in (*message.args, *message.kwargs.values()))
+
+
+def _evaluated(message: Message) -> Message:
+    return replace(
+        message,
+        args=tuple(_value(arg) for arg in message.args),
+        kwargs={name: _value(value) for name, value in message.kwargs.items()},
+    )
+
+
+def _value(argument: Any) -> Any:  # noqa: ANN401 - arguments are anything
+    return argument() if isinstance(argument, BeatLazyFunc) else argument
