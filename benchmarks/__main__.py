@@ -1,26 +1,31 @@
-"""Run the benchmarks: `python -m benchmarks [burst|idle|lateness|sweep ...]`."""
+"""Run the benchmarks: `python -m benchmarks [lateness|burst|idle|sweep|beat ...]`.
+
+Without a name those of the arq environment run; `beat` needs an environment with Celery.
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
 
-from benchmarks import burst, idle, lateness, sweep
 from benchmarks.report import machine
 
-ALL = {"lateness": lateness, "burst": burst, "idle": idle, "sweep": sweep}
+WITH_ARQ = ("lateness", "burst", "idle", "sweep")
+ALL = (*WITH_ARQ, "beat")
 
 
 def main() -> int:
     """Run those that were named, or all."""
-    names = sys.argv[1:] or list(ALL)
+    names = sys.argv[1:] or list(WITH_ARQ)
     unknown = [name for name in names if name not in ALL]
     if unknown:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(ALL)}", file=sys.stderr)
         return 2
     print(machine())
     for name in names:
-        print(f"{name}: {(ALL[name].run.__doc__ or '').strip()}", flush=True)
-        for figure in ALL[name].run():
+        benchmark = importlib.import_module(f"benchmarks.{name}")
+        print(f"{name}: {(benchmark.run.__doc__ or '').strip()}", flush=True)
+        for figure in benchmark.run():
             print(figure, flush=True)
     return 0
 

