@@ -14,21 +14,24 @@ from typing import Any
 
 from kombu.exceptions import OperationalError
 
+from slotqueue.enqueuers.celery.confirms import Confirms
 from slotqueue.enqueuers.celery.message import headers_of
 from slotqueue.enqueuers.celery.options import sending_options
 from slotqueue.protocols import Accepted, Delivery, Message, Refused
 
 CONNECT_SECONDS = 1.5
 ANSWER_SECONDS = 2.5
-_BATCH = 500
+_BATCH = 200
 """Messages in one pipeline: what is at stake when its answer is lost."""
+_LONGEST_SECONDS = 1.5
+"""No further pipeline is begun after this."""
 _LONGEST_IDLE_SECONDS = 20.0
 """A connection that rested longer is not trusted: firewalls forget such, and say nothing."""
 _CLOSE_SECONDS = 0.5
 
 _LIMITS: dict[str, dict[str, Any]] = {
     "redis": {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS},
-    "amqp": {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS},
+    "amqp": {"confirm_publish": False, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS},
 }
 
 
@@ -43,12 +46,17 @@ class Publisher:
         self._app = app
         self._connection: Any = None
         self._producer: Any = None
+        self._confirms: Confirms | None = None
         self._used_at = 0.0
 
     def publish(self, messages: Sequence[Message]) -> list[Delivery]:
         """Send messages, in order, one answer each. Raises nothing for a broker that refuses."""
         answers: list[Delivery] = []
+        until = monotonic() + _LONGEST_SECONDS
         for at in range(0, len(messages), _BATCH):
+            if monotonic() > until:
+                answers += [Refused("not tried: Celery's broker is slow")] * (len(messages) - at)
+                break
             chunk = messages[at : at + _BATCH]
             try:
                 producer = self._connected()
@@ -67,27 +75,34 @@ class Publisher:
 
     def close(self) -> None:
         """Drop the connection without waiting for the broker."""
-        connection, self._connection, self._producer = self._connection, None, None
+        connection, self._connection, self._producer, self._confirms = self._connection, None, None, None
         if connection is not None:
             with contextlib.suppress(Exception):
                 connection.collect(socket_timeout=_CLOSE_SECONDS)
 
     def _publish_chunk(self, producer: Any, chunk: Sequence[Message]) -> tuple[list[Delivery], bool]:  # noqa: ANN401
         """Send one pipeline; whether the broker failed meanwhile."""
-        answers: list[Delivery] = []
+        sent: list[tuple[Delivery, int]] = []
+        confirms, problem = self._confirms, ""
         is_batch = bool(getattr(producer, "supports_batch_publish", False))
         try:
             with _batch(producer) if is_batch else contextlib.nullcontext():
                 for message in chunk:
-                    answers.append(self._publish_one(producer, message))  # noqa: PERF401 - keep what was sent before an error
+                    number = confirms.newest + 1 if confirms else 0
+                    sent.append((self._publish_one(producer, message), number))
+            if confirms:
+                confirms.wait(ANSWER_SECONDS)
         except Exception as error:  # noqa: BLE001 - as above
-            lost = Refused(f"Celery's broker: {_text(error)}", is_sent_possible=True)
-            if is_batch:  # nobody knows how much of the pipeline was heard
-                answers = [lost if isinstance(answer, Accepted) else answer for answer in answers]
-            if len(answers) < len(chunk):
-                answers.append(lost)
-            return answers, True
-        return answers, False
+            problem = f"Celery's broker: {_text(error)}"
+        lost = Refused(problem, is_sent_possible=True)
+        # Of a pipeline that failed nobody knows how much was heard.
+        fallback: Delivery = lost if problem and is_batch else Accepted()
+        answers = [_settled(answer, number, confirms, fallback, lost) for answer, number in sent]
+        if problem and len(answers) < len(chunk):
+            answers.append(lost)
+        if confirms:
+            confirms.forget()
+        return answers, bool(problem)
 
     def _publish_one(self, producer: Any, message: Message) -> Delivery:  # noqa: ANN401
         """Send one message, or put it into the pipeline.
@@ -134,7 +149,8 @@ class Publisher:
                 interval_max=0,
                 timeout=CONNECT_SECONDS / 2,
             )
-            connection.default_channel  # noqa: B018 - Redis is asked only now
+            channel = connection.default_channel  # Redis is asked only now
+            self._confirms = Confirms(channel) if driver == "amqp" else None
             self._producer = self._app.amqp.Producer(connection, auto_declare=False)
             self._used_at = monotonic()
         return self._producer
@@ -144,6 +160,15 @@ class Publisher:
 def _batch(producer: Any) -> Iterator[None]:  # noqa: ANN401
     with producer.batch(max_size=_BATCH):
         yield
+
+
+def _settled(answer: Delivery, number: int, confirms: Confirms | None, fallback: Delivery, lost: Refused) -> Delivery:
+    """What became of a message that was sent: RabbitMQ says it of each."""
+    if isinstance(answer, Refused):
+        return answer
+    if confirms is None or confirms.has(number):
+        return fallback
+    return Refused("RabbitMQ refused it") if confirms.is_refused(number) else lost
 
 
 def _text(error: BaseException) -> str:

@@ -1,0 +1,238 @@
+"""`CeleryEnqueuer` against real brokers, and against none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any
+
+import celery
+import pytest
+
+from slotqueue import Every, Policy, SlotQueue
+from slotqueue.enqueuers.celery import CeleryEnqueuer
+from slotqueue.errors import ConfigurationError
+from slotqueue.jobs import terms_of
+from slotqueue.protocols import Accepted, Delivery, Message, Refused, Slip
+from slotqueue.slots import to_ms
+from tests.rabbitmq import RabbitMQ
+from tests.servers import Server, free_port
+
+pytestmark = pytest.mark.alone
+
+FIRE = datetime(2026, 11, 30, 9, tzinfo=UTC)
+TERMS = terms_of("digest", Policy(on_crash="complete"), timedelta(hours=1)).text
+
+
+def message(i: int = 0, **fields: Any) -> Message:
+    fire, start = to_ms(FIRE), to_ms(FIRE - timedelta(hours=1))
+    slip = Slip(f"ran:digest-{i}:2026-11-30T09:00", 0, fire, start, "celery:send_digest", "v1", TERMS)
+    return replace(Message(slip, "send_digest", (7,), {"kind": "short"}, "slots"), **fields)
+
+
+def app_for(url: str, **conf: Any) -> Any:
+    app = celery.Celery("tests", broker=url, set_as_current=False)
+    app.conf.update(conf)
+    return app
+
+
+@asynccontextmanager
+async def enqueuer_for(url: str, **conf: Any) -> AsyncIterator[CeleryEnqueuer]:
+    enqueuer = CeleryEnqueuer(app_for(url, **conf))
+    try:
+        yield enqueuer
+    finally:
+        await enqueuer.close()
+
+
+@pytest.fixture(params=["redis", "rabbitmq"])
+def broker_url(request: pytest.FixtureRequest, redis_url: str) -> str:
+    url = redis_url if request.param == "redis" else request.getfixturevalue("rabbitmq").url
+    assert isinstance(url, str)
+    return url
+
+
+def taken(url: str, queue: str = "slots") -> list[Any]:
+    """Take all messages off a queue, as a consumer does."""
+    found: list[Any] = []
+    with app_for(url).connection_for_read() as connection, connection.SimpleQueue(queue) as simple:
+        while True:
+            try:
+                each = simple.get(block=True, timeout=0.3)
+            except simple.Empty:
+                return found
+            each.ack()
+            found.append(each)
+
+
+async def timed(enqueuer: CeleryEnqueuer, messages: list[Message]) -> tuple[list[Delivery], float, float]:
+    """The answers, the seconds they took, and for how long at most the event loop did not turn meanwhile."""
+    gaps: list[float] = []
+
+    async def turn() -> None:
+        while True:
+            before = monotonic()
+            await asyncio.sleep(0.01)
+            gaps.append(monotonic() - before)
+
+    turning = asyncio.create_task(turn())
+    before = monotonic()
+    answers = await enqueuer.enqueue(messages)
+    seconds = monotonic() - before
+    turning.cancel()
+    return list(answers), seconds, max(gaps, default=0.0)
+
+
+async def test_a_message_says_its_slot_and_leaves_the_result_to_the_task(broker_url: str) -> None:
+    taken(broker_url)
+    async with enqueuer_for(broker_url) as enqueuer:
+        assert await enqueuer.enqueue([message()]) == [Accepted()]
+    (sent,) = taken(broker_url)
+    assert sent.headers["id"] == message().slip.key
+    assert sent.headers["task"] == "send_digest"
+    assert Slip.from_json(sent.headers["slotqueue"]) == message().slip
+    assert sent.headers["slotqueue_fire_time"] == "2026-11-30T09:00:00+00:00"
+    assert sent.headers["ignore_result"] is None
+    assert sent.payload[:2] == [[7], {"kind": "short"}]
+
+
+async def test_options_of_the_job_reach_the_message(broker_url: str) -> None:
+    taken(broker_url)
+    options = {"priority": 3, "expires": 90, "headers": {"tenant": "a"}, "time_limit": 30}
+    far = to_ms(datetime.now(UTC))
+    slip = replace(message().slip, fire=far)
+    async with enqueuer_for(broker_url) as enqueuer:
+        await enqueuer.enqueue([message(slip=slip, options=options)])
+    (sent,) = taken(broker_url)
+    assert sent.properties["priority"] == 3
+    assert datetime.fromisoformat(sent.headers["expires"]) == datetime.fromtimestamp(far / 1000, UTC) + timedelta(
+        seconds=90
+    )
+    assert sent.headers["tenant"] == "a"
+    assert sent.headers["timelimit"] == [30, None]
+
+
+async def test_a_thousand_go_out_in_order_and_one_that_does_not_serialise_alone_is_refused(broker_url: str) -> None:
+    taken(broker_url)
+    batch = [message(i) for i in range(1000)]
+    batch[500] = message(500, kwargs={"what": object()})
+    async with enqueuer_for(broker_url) as enqueuer:
+        answers, _, gap = await timed(enqueuer, batch)
+    refused = [i for i, answer in enumerate(answers) if isinstance(answer, Refused)]
+    late = [i for i in refused if "not tried" in getattr(answers[i], "problem", "")]
+    assert [i for i in refused if i not in late] == [500]
+    assert "object" in str(answers[500])
+    assert gap < 0.5
+    expected = [m.slip.key for i, m in enumerate(batch) if i not in refused]
+    assert [each.headers["id"] for each in taken(broker_url)] == expected
+
+
+@pytest.mark.parametrize("scheme", ["redis", "amqp"])
+async def test_a_refused_broker_fails_at_once(scheme: str) -> None:
+    async with enqueuer_for(f"{scheme}://127.0.0.1:{free_port()}/") as enqueuer:
+        await enqueuer.enqueue([message()])  # the first call loads modules
+        answers, seconds, _ = await timed(enqueuer, [message(i) for i in range(300)])
+    assert seconds < 0.5
+    assert {type(answer) for answer in answers} == {Refused}
+    assert not any(answer.is_sent_possible for answer in answers if isinstance(answer, Refused))
+
+
+@pytest.mark.parametrize("scheme", ["redis", "amqp"])
+async def test_a_broker_behind_a_black_hole_costs_a_few_seconds_and_never_the_loop(scheme: str) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(8)
+        async with enqueuer_for(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/") as enqueuer:
+            answers, seconds, gap = await timed(enqueuer, [message(i) for i in range(300)])
+    assert seconds < 5
+    assert gap < 0.5
+    assert {type(answer) for answer in answers} == {Refused}
+
+
+async def test_a_redis_broker_that_falls_silent_is_given_up_and_found_again(own_server: Server) -> None:
+    async with enqueuer_for(own_server.url) as enqueuer:
+        assert await enqueuer.enqueue([message()]) == [Accepted()]
+        own_server.pause()
+        answers, seconds, _ = await timed(enqueuer, [message(1), message(2)])
+        assert seconds < 5
+        assert isinstance(answers[0], Refused)
+        assert answers[0].is_sent_possible
+        own_server.resume()
+        assert await enqueuer.enqueue([message(3)]) == [Accepted()]
+
+
+@pytest.mark.slow
+async def test_what_rabbitmq_does_not_confirm_counts_as_refused(rabbitmq: RabbitMQ) -> None:
+    async with enqueuer_for(rabbitmq.url) as enqueuer:
+        assert await enqueuer.enqueue([message()]) == [Accepted()]
+        rabbitmq.pause()
+        try:
+            answers, seconds, _ = await timed(enqueuer, [message(1), message(2)])
+        finally:
+            rabbitmq.resume()
+        assert seconds < 5
+        assert [type(answer) for answer in answers] == [Refused, Refused]
+        assert all(answer.is_sent_possible for answer in answers if isinstance(answer, Refused))
+        assert await enqueuer.enqueue([message(3)]) == [Accepted()]
+    taken(rabbitmq.url)
+
+
+async def test_a_batch_uses_one_connection(redis_url: str, server: Server) -> None:
+    async with enqueuer_for(redis_url) as enqueuer:
+        await enqueuer.enqueue([message()])
+        before = connections_of(server)
+        await enqueuer.enqueue([message(i) for i in range(50)])
+        await enqueuer.enqueue([message(i) for i in range(50)])
+        assert connections_of(server) == before + 1  # the one that asks
+
+
+def connections_of(server: Server) -> int:
+    text = server.ask("INFO stats")
+    line = next(line for line in text.splitlines() if line.startswith("total_connections_received:"))
+    return int(line.partition(":")[2])
+
+
+@pytest.mark.parametrize(
+    "options,problem",
+    [
+        ({"eta": 3}, "sent when it is due"),
+        ({"ignore_result": True}, "task's own setting"),
+        ({"prio": 1}, "there is no such option"),
+        ({"expires": FIRE}, "an instant would be over"),
+        ({"expires": 0}, "neither a timedelta nor seconds"),
+        ({"headers": {"slotqueue": "x"}}, "slotqueue's own"),
+        ({"priority": "high"}, "no whole number"),
+    ],
+)
+def test_options_that_cannot_be_honoured_are_refused_when_the_job_is_added(
+    options: dict[str, Any], problem: str
+) -> None:
+    slots = SlotQueue("redis://localhost:1/0", enqueuer=CeleryEnqueuer(app_for("memory://")))
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        slots.add("digest", Every(minutes=5), on_crash="skip", options=options)
+    assert caught.value.job == "digest"
+    assert caught.value.argument == f"options[{next(iter(options))!r}]"
+    assert slots.jobs == {}
+
+
+@pytest.mark.parametrize("serializer,value", [("json", object()), ("yaml-that-is-not-there", 1)])
+def test_arguments_that_do_not_serialise_are_named(serializer: str, value: object) -> None:
+    slots = SlotQueue(
+        "redis://localhost:1/0", enqueuer=CeleryEnqueuer(app_for("memory://", task_serializer=serializer))
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        slots.add("digest", Every(minutes=5), on_crash="skip", kwargs={"when": value})
+    assert (caught.value.job, caught.value.argument) == ("digest", "kwargs['when']")
+
+
+async def test_the_queue_of_the_job_wins_over_routes(redis_url: str) -> None:
+    async with enqueuer_for(redis_url, task_routes={"send_digest": {"queue": "routed"}}) as enqueuer:
+        await enqueuer.enqueue([message(1), message(2, queue=None)])
+    assert [json.loads(each.headers["slotqueue"])[0] for each in taken(redis_url)] == [message(1).slip.key]
+    assert [json.loads(each.headers["slotqueue"])[0] for each in taken(redis_url, "routed")] == [message(2).slip.key]
