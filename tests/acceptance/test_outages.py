@@ -7,6 +7,7 @@ import threading
 from datetime import timedelta
 from functools import partial
 from time import monotonic
+from typing import Literal
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.proxy import Proxy
 from tests.servers import Server, ServerFailed
 
 pytestmark = pytest.mark.alone
+POLICIES: tuple[Literal["complete", "skip"], ...] = ("complete", "skip")
 
 
 def _no_slot_is_absent(fleet: Fleet, job: str, *, every: int = 1) -> list[str]:
@@ -27,6 +29,10 @@ def _no_slot_is_absent(fleet: Fleet, job: str, *, every: int = 1) -> list[str]:
     fires = [int(parse_key(key).fire_time.timestamp()) for key in keys]
     assert fires == list(range(fires[0], fires[-1] + 1, every))
     return keys
+
+
+def _are_all_enqueued(apps: Apps, fleet: Fleet, job: str) -> bool:
+    return set(fleet.keys(job)) <= {event.key for event in apps.told(SlotEnqueued)}
 
 
 async def test_a_redis_that_was_killed_for_a_while_costs_no_slot(
@@ -38,10 +44,14 @@ async def test_a_redis_that_was_killed_for_a_while_costs_no_slot(
     """
     server.flush()
     url = server.url
-    fleet = new_fleet(durable_server.url, effects_url=url, jobs=[{"name": "mail", "every": 1, "lookback": 10}])
+    fleet = new_fleet(
+        durable_server.url,
+        effects_url=url,
+        jobs=[{"name": policy, "every": 1, "lookback": 10, "on_crash": policy} for policy in POLICIES],
+    )
     replica, worker = fleet.replica("replica"), fleet.worker()
     await fleet.are_ready(worker, replica)
-    await fleet.has_slots("mail", 2)
+    await fleet.has_slots("skip", 2)
     at = fleet.now()
     durable_server.kill()
     started = monotonic()
@@ -52,14 +62,15 @@ async def test_a_redis_that_was_killed_for_a_while_costs_no_slot(
     back = monotonic()
     await replica.told("StoreBack")
     assert monotonic() - back < 4, "within two pauses of the loop"
-    await fleet.has_slots("mail", 9)
-    keys = _no_slot_is_absent(fleet, "mail")
-    during = [key for key in keys if at < parse_key(key).fire_time.timestamp() < at + 4]
-    assert len(during) >= 3
-    for key in keys[:-1]:
-        await fleet.reaches(key, "done")
     effects = new_fleet(url)
-    assert [effects.runs(key) for key in keys[:-1]] == [1] * len(keys[:-1])
+    for policy in POLICIES:
+        await fleet.has_slots(policy, 9)
+        keys = _no_slot_is_absent(fleet, policy)[:-1]
+        during = [key for key in keys if at < parse_key(key).fire_time.timestamp() < at + 4]
+        assert len(during) >= 3
+        for key in keys:
+            await fleet.reaches(key, "done")
+        assert [effects.runs(key) for key in keys] == [1] * len(keys)
     assert not fleet.events("PassFailed", "SlotsMissed")
 
 
@@ -69,7 +80,8 @@ async def test_a_network_that_breaks_costs_no_slot(how: str, server: Server, app
     fleet = new_fleet()
     with Proxy(server.port) as proxy:
         app = apps.new(proxy.url)
-        app.add("mail", Every(seconds=1), lookback=20)
+        for policy in POLICIES:
+            app.add(policy, Every(seconds=1), on_crash=policy, lookback=20)
         await app.start()
         await eventually(lambda: apps.told(SlotEnqueued))
         proxy.refuse() if how == "refused" else proxy.swallow()
@@ -79,9 +91,9 @@ async def test_a_network_that_breaks_costs_no_slot(how: str, server: Server, app
         proxy.forward()
         await eventually(lambda: apps.told(StoreBack))
         await fleet.passes(int(fleet.now()) + 1.5)
-        await eventually(lambda: len({event.key for event in apps.told(SlotEnqueued)}) >= len(fleet.keys("mail")))
-        keys = _no_slot_is_absent(fleet, "mail")
-        assert len(keys) >= 4
+        for policy in POLICIES:
+            await eventually(partial(_are_all_enqueued, apps, fleet, policy))
+            assert len(_no_slot_is_absent(fleet, policy)) >= 4
         assert not apps.told(PassFailed)
         enqueued = [event.key for event in apps.told(SlotEnqueued)]
         assert len(enqueued) == len(set(enqueued))
@@ -142,13 +154,13 @@ async def test_after_a_loss_of_data_complete_jobs_are_offered_again_and_skip_job
 
     What is due of a skip job when the loss is noticed counts as missed: another replica may have had it run.
     """
-    jobs = [{"name": policy, "every": 2, "on_crash": policy, "lookback": 1} for policy in ("complete", "skip")]
+    jobs = [{"name": policy, "every": 2, "on_crash": policy, "lookback": 1} for policy in POLICIES]
     effects = new_fleet(redis_url)
     fleet = new_fleet(own_server.url, jobs=jobs, effects_url=redis_url)
     await fleet.are_ready(fleet.worker(), replica := fleet.replica("replica"))
-    for policy in ("complete", "skip"):
+    for policy in POLICIES:
         await fleet.has_slots(policy, 3)
-    before = {policy: fleet.keys(policy) for policy in ("complete", "skip")}
+    before = {policy: fleet.keys(policy) for policy in POLICIES}
     own_server.flush()
     await replica.told("DataLost")
     await eventually(lambda: effects.runs(before["complete"][-1]) == 2, why="the newest is run again")
@@ -175,7 +187,7 @@ def _is_new(fleet: Fleet, job: str, known: list[str]) -> bool:
 
 async def test_killed_replicas_leave_no_key_for_ever_and_hold_up_no_slot(redis_url: str, new_fleet: NewFleet) -> None:
     """Case 15, coleifer/huey#663, sibson/redbeat#85, #100: stuck at lock acquisition after a deploy."""
-    jobs = [{"name": policy, "every": 1, "on_crash": policy} for policy in ("complete", "skip")]
+    jobs = [{"name": policy, "every": 1, "on_crash": policy} for policy in POLICIES]
     fleet = new_fleet(jobs=[*jobs, {"name": "slow", "every": 2, "task": "slow", "kwargs": {"seconds": 1}}])
     worker = fleet.worker()
     replicas = [fleet.replica("one"), fleet.replica("two")]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from time import monotonic
 
 import pytest
 
 from slotqueue import Every
-from slotqueue.events import ReplicaStarted, SlotEnqueued, StoreLost
+from slotqueue.enqueuers.arq import ArqEnqueuer
+from slotqueue.events import ReplicaStarted, SlotClaimed, SlotEnqueued, StoreLost
+from slotqueue.protocols import Delivery, Message
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.fleet import eventually
 from tests.proxy import Proxy
@@ -81,3 +85,25 @@ async def test_redis_may_be_down_at_the_start(own_server: Server, apps: Apps, ne
         await eventually(lambda: apps.told(ReplicaStarted))
         await fleet.has_slots("mail", 1, state="sent")
         assert app.is_ready
+
+
+class Hanging(ArqEnqueuer):
+    """Never answers."""
+
+    async def enqueue(self, messages: Sequence[Message]) -> Sequence[Delivery]:
+        await asyncio.sleep(3600)
+        return []
+
+
+async def test_an_enqueue_that_hangs_is_not_waited_for_longer(apps: Apps, new_fleet: NewFleet) -> None:
+    """Its slot stays claimed, and another replica's sweep sends it."""
+    fleet = new_fleet()
+    app = apps.new(enqueuer=Hanging())
+    app.add("mail", Every(seconds=1))
+    await app.start()
+    await eventually(lambda: apps.told(SlotClaimed))
+    asked = monotonic()
+    await app.stop()
+    assert monotonic() - asked < _SECONDS
+    assert set(fleet.states("mail")) == {"claimed"}
+    assert fleet.redis.zcard("ran:open") == len(fleet.keys("mail"))

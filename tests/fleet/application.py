@@ -40,6 +40,7 @@ broker_url = orders.broker_url or orders.effects_url
 effects = redis.Redis.from_url(orders.effects_url)
 doom = Doom(orders.arrow, orders.doomed, signal.Signals[orders.fate], lambda job, key: effects.hset(STRUCK, job, key))
 MortalStore.doom = doom
+MortalStore.sweep_ms = orders.sweep_ms
 setattr(slotqueue.app, "AsyncStore", MortalStore)  # noqa: B010 - the seam of this application
 slotqueue.store.commands.GRACE_MS = orders.grace_ms
 logging.basicConfig(level=logging.WARNING, stream=sys.stderr)

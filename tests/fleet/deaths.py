@@ -86,6 +86,7 @@ class MortalStore(AsyncStore):
     """Dies at a verb: before it, after its answer, or with the command on its way and the answer unread."""
 
     doom: Doom
+    sweep_ms: float = 0.0
 
     async def run(self, command: Command[T]) -> T:
         slots = [key for key in command.keys if f"{key}:done" in command.keys]
@@ -101,6 +102,8 @@ class MortalStore(AsyncStore):
                 if doom.is_due(Arrow.FINISH_UNHEARD, key):
                     await self._say_without_listening(command, until=f"{key}:done")
                     doom.end(key)
+        if verb == "take_over":
+            await asyncio.sleep(self.sweep_ms / 1000)
         answer = await super().run(command)
         for key in slots:
             if verb == "confirm":

@@ -45,6 +45,7 @@ class Orders:
         doomed: the job at whose first slot to die.
         fate: the signal to die of; by SIGSTOP it may come back to life.
         enqueue_ms: how long an enqueue takes besides, for each message.
+        sweep_ms: how long a sweep takes from finding overdue slots to taking them over.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Orders:
     doomed: str = ""
     fate: str = "SIGKILL"
     enqueue_ms: float = 0.0
+    sweep_ms: float = 0.0
 
     @classmethod
     def of_this_process(cls) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import Counter
 from datetime import timedelta
@@ -60,6 +59,15 @@ async def test_five_replicas_out_of_step_run_ten_slots_ten_times(new_fleet: NewF
     lateness = [event["late_ms"] for event in fleet.events("SlotClaimed")]
     assert min(lateness) >= 0, "a fast clock fires no slot early"
     assert all(replica.is_alive for replica in replicas)
+
+
+async def test_a_replica_that_takes_the_time_for_later_than_it_is_claims_nothing_early(new_fleet: NewFleet) -> None:
+    """Case 6, lukas-krecan/ShedLock#231: whatever a replica believes, Redis refuses a slot whose time has not come."""
+    fleet = new_fleet(jobs=[{"name": "mail", "every": 1}])
+    await fleet.are_ready(fleet.worker(), hasty := fleet.replica("hasty", late=-0.4))
+    await fleet.has_slots("mail", 3)
+    assert min(event["late_ms"] for event in hasty.events("SlotClaimed")) >= 0
+    assert all(fleet.runs(key) == 1 for key in fleet.keys("mail") if fleet.state(key) == "done")
 
 
 async def test_a_replica_that_was_frozen_over_some_slots_runs_none_again(new_fleet: NewFleet) -> None:
@@ -148,8 +156,11 @@ async def test_two_versions_of_a_schedule_run_the_union_of_their_slots_once_each
 
 
 async def test_five_sweeps_at_once_enqueue_each_overdue_slot_once(new_fleet: NewFleet, hand: Hand) -> None:
-    """Fifty slots whose replica vanished, due for take-over at one instant: each goes out once, by one of the five."""
-    fleet = new_fleet(jobs=[{"name": "rollup", "every": 3600, "lookback": 0}], sweep_every=0.1)
+    """Fifty slots whose replica vanished, due for take-over at one instant: each goes out once, by one of the five.
+
+    All five find them overdue before the first one takes any over.
+    """
+    fleet = new_fleet(jobs=[{"name": "rollup", "every": 3600, "lookback": 0}], sweep_every=0.1, sweep_ms=300)
     await fleet.replicas(5)
     fleet.redis.zadd("ran:tasks", {"arq:quick": 10**14})
     job = hand.job("rollup", timedelta(hours=1))
@@ -158,7 +169,7 @@ async def test_five_sweeps_at_once_enqueue_each_overdue_slot_once(new_fleet: New
     fleet.redis.zadd("ran:open", {message.slip.key: due for message in messages})
     keys = {message.slip.key for message in messages}
     await eventually(lambda: all(fleet.state(key) == "queued" for key in keys))
-    await asyncio.sleep(0.5)  # five more passes of each: nothing else comes
+    await fleet.passes(fleet.now() + 1)  # the other four have had their turn by then
 
     assert {fleet.record(key)["n"] for key in keys} == {"1"}
     taken = Counter(event["key"] for event in fleet.events("SlotTakenOver"))

@@ -46,7 +46,7 @@ async def test_two_workers_that_begin_the_same_slots_at_once_run_them_once(
     for key in keys:
         await fleet.reaches(key, "done")
     await eventually(
-        lambda: not fleet.redis.zcard("arq:queue") and own_server.ask("ZCARD arq:queue").endswith("0"),
+        lambda: not fleet.redis.zcard("arq:queue") and own_server.ask("ZCARD arq:queue") == "0",
         why="both workers let their copies go",
     )
     assert [fleet.runs(key) for key in keys] == [1] * _COUNT
@@ -83,7 +83,8 @@ async def test_a_winner_that_comes_back_after_a_take_over_changes_nothing(
 async def test_a_worker_that_comes_back_after_its_lease_changes_nothing(policy: str, new_fleet: NewFleet) -> None:
     """Frozen in the function for longer than the lease: completed by another, or lost; its own end comes too late.
 
-    A late finish of a slot that was given up as lost does count: the work is done, and nobody else has begun it.
+    Of a lost slot it may still say that the work is done, if it can before a heartbeat tells it to stop: nobody else
+    has begun it.
     """
     job = {"name": "mail", "every": 60, "task": "slow", "kwargs": {"seconds": 0.5}, "on_crash": policy}
     fleet = new_fleet(jobs=[], sweep_every=0.2)
@@ -105,7 +106,9 @@ async def test_a_worker_that_comes_back_after_its_lease_changes_nothing(policy: 
         assert fleet.record(key)["worker"] == other.events("RunDone")[0]["worker"]
         assert not stale.events("RunDone")
     else:
-        record = await fleet.reaches(key, "done")
+        await eventually(lambda: stale.events("LeaseLost", "RunDone"), why="it has gone on")
+        is_done = fleet.state(key) == "done"
+        assert is_done == bool(stale.events("RunDone"))
+        assert is_done == any(text.startswith("finished by") for text in fleet.past(key))
+        assert is_done == (fleet.redis.zscore("ran:dead", key) is None)
         assert fleet.runs(key) == 1
-        assert "finished by" in " ".join(fleet.past(key)), record
-        assert fleet.redis.zscore("ran:dead", key) is None
