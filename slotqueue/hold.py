@@ -43,7 +43,12 @@ class Fail:
     error: str
 
 
-Ending = Finish | Postpone | Fail
+@dataclass(frozen=True, slots=True)
+class Vanish:
+    """Say nothing: somebody outside of this process knows better, or else the lease passes."""
+
+
+Ending = Finish | Postpone | Fail | Vanish
 Judge = Callable[[BaseException], Ending]
 """Says what an exception out of a run means in the worker system."""
 
@@ -95,7 +100,7 @@ class Hold:
     def _judged(self, error: BaseException | None) -> Ending:
         return Finish() if error is None else self._judge(error)
 
-    def _command(self, ending: Ending) -> Command[Verdict]:
+    def _command(self, ending: Ending) -> Command[Verdict] | None:
         match ending:
             case Finish():
                 return self._verbs.finish(self.run)
@@ -103,6 +108,8 @@ class Hold:
                 return self._verbs.postpone(self.run, delay_ms, why)
             case Fail(error):
                 return self._verbs.fail(self.run, error)
+            case Vanish():
+                return None
 
     def _trying(self) -> Until:
         """Until when to try to write the end: as long as the lease lasts, and a few seconds in any case."""
@@ -168,8 +175,11 @@ class AsyncHold(Hold):
         return False
 
     async def _write(self, ending: Ending) -> None:
+        command = self._command(ending)
+        if command is None:
+            return
         try:
-            verdict, _ = await ask(self._store, self._command(ending), self._trying())
+            verdict, _ = await ask(self._store, command, self._trying())
         except StoreUnavailable as unavailable:
             self._unwritten(ending, str(unavailable))
         else:

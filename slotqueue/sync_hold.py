@@ -8,7 +8,7 @@ from slotqueue.current import CurrentSlot
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Emit
 from slotqueue.heartbeat import Heartbeat, Lease
-from slotqueue.hold import Hold, Judge
+from slotqueue.hold import Ending, Hold, Judge
 from slotqueue.interruption import Interruption, RunInterrupted
 from slotqueue.patience import ask_blocking
 from slotqueue.protocols import SyncStore, Word
@@ -58,13 +58,8 @@ class SyncHold(Hold):
         if self._interruption is not None:
             self._interruption.close()
         self._leave_once()
-        ending = self._judged(error)
         try:
-            verdict, _ = ask_blocking(self._store, self._command(ending), self._trying())
-        except StoreUnavailable as unavailable:
-            self._unwritten(ending, str(unavailable))
-        else:
-            self._written(ending, verdict)
+            self._write(self._judged(error))
         finally:
             self._heartbeat.forget(self.lease)
 
@@ -75,6 +70,17 @@ class SyncHold(Hold):
         self._heartbeat.forget(self.lease)
         self._leave_once()
         self.outcome = Word.STALE
+
+    def _write(self, ending: Ending) -> None:
+        command = self._command(ending)
+        if command is None:
+            return
+        try:
+            verdict, _ = ask_blocking(self._store, command, self._trying())
+        except StoreUnavailable as unavailable:
+            self._unwritten(ending, str(unavailable))
+        else:
+            self._written(ending, verdict)
 
     def _leave_once(self) -> None:
         if not self._is_left:

@@ -135,3 +135,56 @@ def rejects(self: Any, requeue: bool) -> None:
     mark(self, "ran")
     if not self.request.delivery_info.get("redelivered"):
         raise Reject("not now", requeue=requeue)
+
+
+# ---- bases that go past the application's own
+
+
+class Stranger(celery.Task):  # type: ignore[misc] # no types
+    """Derives from Celery's class, not from the application's, and calls nobody's `__call__`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        mark(self, "called")
+        return self.run(*args, **kwargs)
+
+
+class Whole(celery.Task):  # type: ignore[misc] # no types
+    """A class that does all its work in `__call__`."""
+
+    name = "whole"
+
+    def __call__(self) -> None:
+        mark(self, "ran")
+
+
+class Stubborn(celery.Task):  # type: ignore[misc] # no types
+    """A class whose `run` cannot be replaced."""
+
+    name = "stubborn"
+
+    @property
+    def run(self) -> Any:
+        return lambda: mark(self, "ran")
+
+
+class Classy(app.Task):  # type: ignore[misc,name-defined] # no types
+    name = "classy"
+
+    def run(self, kind: str) -> None:
+        mark(self, f"ran {kind}")
+
+
+app.register_task(Whole())
+app.register_task(Classy())
+if APP.get("stubborn"):
+    app.register_task(Stubborn())
+
+
+@app.task(base=Stranger, bind=True, name="strange")
+def strange(self: Any) -> None:
+    mark(self, "ran")
+
+
+@celery.shared_task(bind=True, name="shared")
+def shared(self: Any) -> None:
+    mark(self, "ran")

@@ -7,8 +7,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,13 +127,3 @@ class CelerySystem:
 
     def logs(self) -> str:
         return "\n".join(f"--- {worker.log.name}\n{worker.text()}" for worker in self._workers)
-
-
-@contextmanager
-def celery_system(broker_url: str, effects_url: str, store_url: str, folder: Path) -> Iterator[CelerySystem]:
-    system = CelerySystem(broker_url, effects_url, store_url, folder)
-    try:
-        yield system
-    finally:
-        system.close()
-        print(system.logs())

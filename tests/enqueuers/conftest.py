@@ -22,6 +22,7 @@ from tests.servers import Server, ServerMissing
 
 if TYPE_CHECKING:
     from tests.enqueuers.arq_system import ArqSystem
+    from tests.enqueuers.celery_system import CelerySystem
 
 _SYSTEMS = ["arq", "celery-redis", "celery-rabbitmq"]
 
@@ -53,6 +54,21 @@ def arq(redis_url: str, tmp_path: Path) -> Iterator[ArqSystem]:
         yield system
 
 
+@pytest.fixture(params=["redis", "rabbitmq"])
+def celery_system(request: pytest.FixtureRequest, redis_url: str, tmp_path: Path) -> Iterator[CelerySystem]:
+    """Celery on each broker in turn; its results and the store are in one Redis."""
+    broker_url = redis_url if request.param == "redis" else request.getfixturevalue("rabbitmq").url
+    with _celery(broker_url, redis_url, redis_url, tmp_path) as system:
+        yield system
+
+
+@pytest.fixture
+def celery_redis(redis_url: str, tmp_path: Path) -> Iterator[CelerySystem]:
+    """Celery on Redis; its results and the store are there as well."""
+    with _celery(redis_url, redis_url, redis_url, tmp_path) as system:
+        yield system
+
+
 @pytest.fixture(params=_SYSTEMS)
 def system_apart(
     request: pytest.FixtureRequest, redis_url: str, own_server: Server, tmp_path: Path
@@ -73,10 +89,8 @@ def _system(request: pytest.FixtureRequest, redis_url: str, store_url: str, fold
         with _arq(redis_url, store_url, folder) as system:
             yield system
         return
-    from tests.enqueuers.celery_system import celery_system
-
     broker_url = redis_url if broker == "redis" else request.getfixturevalue("rabbitmq").url
-    with celery_system(broker_url, redis_url, store_url, folder) as celery:
+    with _celery(broker_url, redis_url, store_url, folder) as celery:
         yield celery
 
 
@@ -90,6 +104,30 @@ def _arq(broker_url: str, store_url: str, folder: Path) -> Iterator[ArqSystem]:
     finally:
         system.close()
         print(system.logs())
+
+
+@contextmanager
+def _celery(broker_url: str, effects_url: str, store_url: str, folder: Path) -> Iterator[CelerySystem]:
+    from tests.enqueuers.celery_system import CelerySystem
+
+    system = CelerySystem(broker_url, effects_url, store_url, folder)
+    try:
+        yield system
+    finally:
+        system.close()
+        print(system.logs())
+
+
+@pytest.fixture
+async def celery_bench(celery_system: CelerySystem) -> AsyncIterator[Bench]:
+    async with bench_for(celery_system) as bench:
+        yield bench
+
+
+@pytest.fixture
+async def celery_redis_bench(celery_redis: CelerySystem) -> AsyncIterator[Bench]:
+    async with bench_for(celery_redis) as bench:
+        yield bench
 
 
 @pytest.fixture

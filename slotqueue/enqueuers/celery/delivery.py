@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Event
 from slotqueue.guard import SyncGuard
 from slotqueue.guard_events import MessageDropped, MessageForeign, MessageHandedBack
-from slotqueue.hold import Ending, Fail, Finish, Postpone, describe
+from slotqueue.hold import Ending, Fail, Finish, Postpone, Vanish, describe
 from slotqueue.interruption import Interruption, RunInterrupted
 from slotqueue.jobs import Terms
 from slotqueue.protocols import ANY_FENCE, Dropped, Slip, Word
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 AWAY_MS = 10_000
 """How long a message waits that found the store away, or a worker of another namespace."""
 _LONGEST_BUSY_MS = 30_000
+_TERMINATED = -(256 - signal.SIGTERM)
+"""How a pool process exits that its parent terminates, where it gets that far."""
 _PUBLISH_PAUSES = (0.2, 1.0, 3.0)
 
 
@@ -117,6 +120,8 @@ class SlotDelivery:
                 return Postpone("rejected, and the broker has it again")
             case WorkerShutdown() | WorkerTerminate():
                 return Postpone("the worker stops")
+            case SystemExit(code=code) if code == _TERMINATED:  # the parent process did it, and knows why
+                return Vanish()
             case _:
                 return Fail(describe(error))
 

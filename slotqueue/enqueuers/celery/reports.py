@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
 from collections.abc import Callable
-from time import monotonic
 
-from slotqueue.errors import StoreUnavailable
+from slotqueue.errors import SlotQueueError
 
 _LAST_SECONDS = 3.0
 
 
 class Reports:
-    """Says each report in a thread of its own: they are rare, and the store may be away for as long as a lease."""
+    """Says reports one after the other, in a thread of its own: the first that is said of a run counts."""
 
     def __init__(self) -> None:
-        self._threads: set[threading.Thread] = set()
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
 
     def say(self, report: Callable[[], None]) -> None:
         """Say it now or soon. What cannot be said in time the sweep will find."""
-        thread = threading.Thread(target=self._say, args=(report,), name="slotqueue report", daemon=True)
-        self._threads.add(thread)
-        thread.start()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._live, name="slotqueue reports", daemon=True)
+            self._thread.start()
+        self._queue.put(report)
 
     def finish(self) -> None:
-        """Wait for what is being said, a few seconds at most."""
-        until = monotonic() + _LAST_SECONDS
-        for thread in list(self._threads):
-            thread.join(max(0.0, until - monotonic()))
+        """Wait until all is said, a few seconds at most."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(_LAST_SECONDS)
+            self._thread = None
 
-    def _say(self, report: Callable[[], None]) -> None:
-        try:
-            with contextlib.suppress(StoreUnavailable):
+    def _live(self) -> None:
+        while (report := self._queue.get()) is not None:
+            with contextlib.suppress(SlotQueueError):
                 report()
-        finally:
-            self._threads.discard(threading.current_thread())
