@@ -32,6 +32,7 @@ class BackgroundTicker:
         self._stopping = asyncio.Event()
         self._is_running = threading.Event()
         self._error: BaseException | None = None
+        self._is_stopping = False
 
     def start(self) -> None:
         """Start the thread. Redis may be away: the loops keep trying.
@@ -60,7 +61,7 @@ class BackgroundTicker:
             self._loop.call_soon_threadsafe(change)
 
     def stop(self) -> bool:
-        """Finish the enqueue in hand, leave the registry, close connections; within 5 s. It may be said again.
+        """Finish the enqueue in hand, leave the registry, close connections; within 5 s. Said again, it does not wait.
 
         Returns:
             Whether the thread has ended.
@@ -68,8 +69,9 @@ class BackgroundTicker:
         thread = self._thread
         if thread is None:
             return True
+        patience, self._is_stopping = 0.0 if self._is_stopping else _STOP_SECONDS, True
         self.call(self._stopping.set)
-        thread.join(_STOP_SECONDS)
+        thread.join(patience)
         return not thread.is_alive()
 
     def _main(self) -> None:

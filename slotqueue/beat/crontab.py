@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from datetime import tzinfo
+from functools import cache
 
 from celery.schedules import crontab
 
@@ -51,14 +52,17 @@ def cron_of(rule: crontab) -> Cron | None:
 
 def zone_name(zone: tzinfo) -> str | None:
     """The IANA name of a time zone; None where it has none that this machine knows."""
-    for name in (getattr(zone, "key", None), getattr(zone, "zone", None), str(zone)):
-        if isinstance(name, str):
-            try:
-                Cron("0 0 * * *", tz=name)
-            except InvalidSchedule:
-                continue
-            return name
-    return None
+    names = (getattr(zone, "key", None), getattr(zone, "zone", None), str(zone))
+    return next((name for name in names if isinstance(name, str) and _is_zone(name)), None)
+
+
+@cache
+def _is_zone(name: str) -> bool:
+    try:
+        Cron("0 0 * * *", tz=name)
+    except InvalidSchedule:
+        return False
+    return True
 
 
 def _is_plain(rule: crontab) -> bool:

@@ -34,16 +34,18 @@ class LazyEnqueuer:
 
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`; what a lazy argument will be is not known yet."""
-        args = tuple(arg for arg in job.args if not isinstance(arg, BeatLazyFunc))
-        kwargs = {name: value for name, value in job.kwargs.items() if not isinstance(value, BeatLazyFunc)}
-        self.enqueuer.check(replace(job, args=args, kwargs=kwargs))
+        if _has_lazy(job):
+            args = tuple(arg for arg in job.args if not isinstance(arg, BeatLazyFunc))
+            kwargs = {name: value for name, value in job.kwargs.items() if not isinstance(value, BeatLazyFunc)}
+            job = replace(job, args=args, kwargs=kwargs)
+        self.enqueuer.check(job)
 
     async def enqueue(self, messages: Sequence[Message]) -> Sequence[Delivery]:
         """See `Enqueuer.enqueue`; a message whose lazy argument raises is refused, and tried again by the sweep."""
         answers: dict[int, Delivery] = {}
         ready: dict[int, Message] = {}
         for at, message in enumerate(messages):
-            if not _is_lazy(message):
+            if not _has_lazy(message):
                 ready[at] = message
                 continue
             try:
@@ -63,8 +65,8 @@ class LazyEnqueuer:
         await self.enqueuer.close()
 
 
-def _is_lazy(message: Message) -> bool:
-    return any(isinstance(value, BeatLazyFunc) for value in (*message.args, *message.kwargs.values()))
+def _has_lazy(said: Message | Job) -> bool:
+    return any(isinstance(value, BeatLazyFunc) for value in (*said.args, *said.kwargs.values()))
 
 
 def _evaluated(message: Message) -> Message:
