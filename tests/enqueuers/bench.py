@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import redis.asyncio
 
@@ -17,6 +18,9 @@ from slotqueue.jobs import Job, Policy
 from slotqueue.protocols import Enqueuer, Known, Message, Offer, Process, Slip, Takeover, Word
 from slotqueue.slots import Slot, from_ms, key_at, parse_key, to_ms
 from slotqueue.store import AsyncStore
+
+if TYPE_CHECKING:
+    from tests.enqueuers.systems import System
 
 PERIOD = timedelta(hours=1)
 _names = itertools.count(1)
@@ -170,3 +174,13 @@ class Bench:
             await eventually(are_there, within=within)
         except AssertionError:
             raise AssertionError(f"never {expected}: {await self.effects(key)}, {await self.record(key)}") from None
+
+
+@asynccontextmanager
+async def bench_for(system: System) -> AsyncIterator[Bench]:
+    """The replica's side of a worker system."""
+    bench = Bench(system.store_url, system.effects_url, system.enqueuer())
+    try:
+        yield bench
+    finally:
+        await bench.close()

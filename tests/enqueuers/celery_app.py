@@ -158,13 +158,17 @@ class Whole(celery.Task):  # type: ignore[misc] # no types
 
 
 class Stubborn(celery.Task):  # type: ignore[misc] # no types
-    """A class whose `run` cannot be replaced."""
+    """A class that lets nothing of it be replaced."""
 
     name = "stubborn"
 
-    @property
-    def run(self) -> Any:
-        return lambda: mark(self, "ran")
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in ("run", "__class__"):
+            raise AttributeError(f"{name} stays as it is")
+        super().__setattr__(name, value)
+
+    def run(self) -> None:
+        mark(self, "ran")
 
 
 class Classy(app.Task):  # type: ignore[misc,name-defined] # no types

@@ -9,13 +9,13 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.enqueuers.bench import Bench
+from tests.enqueuers.bench import Bench, bench_for
 from tests.enqueuers.systems import System
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Server, ServerMissing
@@ -146,12 +146,3 @@ async def arq_bench(arq: ArqSystem) -> AsyncIterator[Bench]:
 async def bench_apart(system_apart: System) -> AsyncIterator[Bench]:
     async with bench_for(system_apart) as bench:
         yield bench
-
-
-@asynccontextmanager
-async def bench_for(system: System) -> AsyncIterator[Bench]:
-    bench = Bench(system.store_url, system.effects_url, system.enqueuer())
-    try:
-        yield bench
-    finally:
-        await bench.close()

@@ -1,8 +1,8 @@
 """Puts the guard between Celery's tracer and a task: round `run`, or round a `__call__` of the task's own.
 
-The tracer calls `task.run`, unless a class of the task has a `__call__` of its own: then it calls the task. What it
-calls is what is wrapped, on the very instance, so that no base class can be in the way: one that derives from
-`celery.Task`, one that never calls `super()`, a `shared_task`.
+The tracer calls `task.run`, unless a class of the task has a `__call__` of its own: then it calls the task. (In a
+worker Celery itself puts one into its base class.) What it calls is what is wrapped, on the very instance, so that no
+base class can be in the way: one that derives from `celery.Task`, one that never calls `super()`, a `shared_task`.
 """
 
 from __future__ import annotations
