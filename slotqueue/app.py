@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from slotqueue.errors import ConfigurationError, InvalidSchedule, InvalidSlotKey, StoreUnavailable
+from slotqueue.errors import ConfigurationError, StoreUnavailable
 from slotqueue.events import Emit, Events
 from slotqueue.guard import AsyncGuard, SyncGuard
+from slotqueue.job_builder import build_job
 from slotqueue.jobs import Job, Policy
 from slotqueue.protocols import Enqueuer, Process, Schedule
 from slotqueue.replica import Replica
-from slotqueue.slots import DEFAULT_NAMESPACE, check_name, check_namespace
+from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace
 from slotqueue.store import AsyncStore, BlockingStore
 from slotqueue.store.connections import safe_url
 
@@ -111,7 +110,8 @@ class SlotQueue:
         Raises:
             ConfigurationError: names the job, the argument and what would be right; nothing is added.
         """
-        self._check_new(name, schedule)
+        if name in self._jobs:
+            raise ConfigurationError("there is a job of this name already; remove it first", job=name, argument="name")
         chosen = enqueuer or self._default_enqueuer
         if chosen is None:
             raise ConfigurationError(
@@ -120,17 +120,16 @@ class SlotQueue:
                 argument="enqueuer",
             )
         self._take_in(chosen)
-        job = Job(
-            name=name,
-            schedule=schedule,
-            task=task or name,
-            args=tuple(args),
-            kwargs=dict(kwargs or {}),
-            queue=queue,
-            options=dict(options or {}),
+        job = build_job(
+            name,
+            schedule,
+            (policy or self.defaults).with_fields(name, fields_of_policy),
             enqueuer=chosen.kind,
-            policy=(policy or self.defaults).with_fields(name, fields_of_policy),
-            period=_period_of(name, schedule),
+            task=task,
+            args=args,
+            kwargs=kwargs,
+            queue=queue,
+            options=options,
         )
         chosen.check(job)
         self._jobs[name] = job
@@ -306,18 +305,6 @@ class SlotQueue:
             emit=self.events,
         )
 
-    def _check_new(self, name: str, schedule: Schedule) -> None:
-        try:
-            check_name(name)
-        except InvalidSlotKey as error:
-            raise ConfigurationError(str(error), argument="name") from None
-        if name in self._jobs:
-            raise ConfigurationError("there is a job of this name already; remove it first", job=name, argument="name")
-        if not all(callable(getattr(schedule, verb, None)) for verb in ("between", "next_after", "latest_at")):
-            raise ConfigurationError(
-                f"{schedule!r} is no schedule; use Cron('0 3 * * *') or Every(minutes=5)", job=name, argument="schedule"
-            )
-
     def _take_in(self, enqueuer: Enqueuer) -> None:
         known = self.enqueuers.setdefault(enqueuer.kind, enqueuer)
         if known is not enqueuer:
@@ -331,31 +318,6 @@ class SlotQueue:
         guard_workers = getattr(enqueuer, "guard_workers", None)
         if guard_workers is not None:
             guard_workers(self.namespace, self._open_sync_guard)
-
-
-def _typical_gap(schedule: Schedule) -> timedelta | None:
-    """The longest of the first gaps after a fixed instant: the same on every replica, whenever it starts."""
-    fires = []
-    at: datetime | None = _REFERENCE
-    for _ in range(4):
-        at = schedule.next_after(at) if at is not None else None
-        if at is not None:
-            fires.append(at)
-    gaps = [later - earlier for earlier, later in pairwise(fires)]
-    return max(gaps) if gaps else None
-
-
-_cached_gap = lru_cache(maxsize=4096)(_typical_gap)
-
-
-def _period_of(name: str, schedule: Schedule) -> timedelta:
-    try:
-        gap = _cached_gap(schedule) if isinstance(schedule, Hashable) else _typical_gap(schedule)
-    except InvalidSchedule as error:
-        raise InvalidSchedule(error.problem, job=name, argument="schedule") from error
-    if gap is not None and gap <= timedelta(0):
-        raise InvalidSchedule("its fire times do not grow", job=name, argument="schedule")
-    return gap or timedelta(days=1)
 
 
 def _seconds(name: str, value: timedelta | float, least: float, most: float) -> float:

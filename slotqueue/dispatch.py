@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from slotqueue.errors import StoreUnavailable
-from slotqueue.events import ConfirmStale, Emit, EnqueueRefused, SlotBroken, SlotEnqueued
+from slotqueue.events import ConfirmStale, Emit, EnqueueRefused, SlotBroken, SlotEnqueued, TaskUnguarded
 from slotqueue.jobs import Job
 from slotqueue.protocols import Accepted, Command, Delivery, Enqueuer, Message, Refused, Slip, Store, Verdict, Word
 from slotqueue.slots import parse_key
@@ -39,6 +39,7 @@ class Dispatcher:
         self.store = store
         self.enqueuers = enqueuers
         self.emit = emit
+        self._unguarded: set[str] = set()
 
     async def send(self, messages: Sequence[Message]) -> Counter[str]:
         """Enqueue messages and confirm or release their slots.
@@ -109,7 +110,13 @@ class Dispatcher:
     def _report(self, slip: Slip, verdict: Verdict) -> None:
         job = parse_key(slip.key).job
         if verdict.word in (Word.QUEUED, Word.SENT):
-            self.emit(SlotEnqueued(slip.key, job, slip.n, is_guarded=verdict.word is Word.QUEUED))
+            is_guarded = verdict.word is Word.QUEUED
+            self.emit(SlotEnqueued(slip.key, job, slip.n, is_guarded=is_guarded))
+            if is_guarded:
+                self._unguarded.discard(slip.task)
+            elif slip.task not in self._unguarded:
+                self._unguarded.add(slip.task)
+                self.emit(TaskUnguarded(slip.task, job))
         elif verdict.word is Word.BROKEN:
             self.emit(SlotBroken(slip.key, job, verdict.detail))
         else:

@@ -26,7 +26,7 @@ class Event:
 class ReplicaStarted(Event):
     """A replica ticks; it is ready when `jobs` are registered."""
 
-    text: ClassVar[str] = "replica {replica} ticks, {jobs} jobs"
+    text: ClassVar[str] = "replica {replica} ticks; jobs: {jobs}"
     replica: str
     jobs: int
 
@@ -74,13 +74,13 @@ class SlotSkipped(Event):
 
 @dataclass(frozen=True, slots=True)
 class SlotsMissed(Event):
-    """Slots that nobody decided, fire times after `after_ms` up to `until_ms`, are not caught up."""
+    """Slots that nobody decided, fire times after `after` up to `until` (ISO, UTC), are not caught up."""
 
     level: ClassVar[int] = logging.WARNING
-    text: ClassVar[str] = "{job}: the slots after {after_ms} up to {until_ms} (ms) are missed: {why}"
+    text: ClassVar[str] = "{job}: the slots after {after} up to {until} are missed: {why}"
     job: str
-    after_ms: int
-    until_ms: int
+    after: str
+    until: str
     why: str
 
 
@@ -88,11 +88,24 @@ class SlotsMissed(Event):
 class SlotEnqueued(Event):
     """The queue holds the message; `is_guarded` tells whether a worker will report on it."""
 
-    text: ClassVar[str] = "{key} enqueued (n={n})"
+    text: ClassVar[str] = "{key} enqueued, number {n}"
     key: str
     job: str
     n: int
     is_guarded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskUnguarded(Event):
+    """No guarded worker has registered the task: its slots are sent once and never followed. Said once a task."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = (
+        "{task}: no guarded worker has registered this task, so its slots are sent once and never followed; "
+        "is it spelt as in the workers, and are they guarded (@slots.worker) and started before the replicas?"
+    )
+    task: str
+    job: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +135,7 @@ class SlotTakenOver(Event):
     """An open slot's deadline had passed; it is enqueued again."""
 
     level: ClassVar[int] = logging.WARNING
-    text: ClassVar[str] = "{key} taken over by {replica}, was {before}; enqueued again (n={n})"
+    text: ClassVar[str] = "{key} taken over by {replica}, was {before}; enqueue number {n} follows"
     key: str
     job: str
     replica: str

@@ -26,10 +26,12 @@ from slotqueue.events import (
 from slotqueue.jobs import Job
 from slotqueue.planner import Planner
 from slotqueue.protocols import Gap, Known, Process, Store
+from slotqueue.slots import from_ms
 
 _CHUNK = 1000
 _EVERY_SECONDS = 300.0
 _CLOCK_OFF_MS = 2000
+_REPORT_EVERY_SECONDS = 60.0
 
 
 class Registrar:
@@ -55,6 +57,8 @@ class Registrar:
         self._new: deque[Job] = deque()
         self._registered_at = float("-inf")
         self._lost_at: float | None = None
+        self._problem = ""
+        self._reported_at = float("-inf")
         self._is_started = False
 
     @property
@@ -105,7 +109,7 @@ class Registrar:
             recorded = await self.store.run(self.store.verbs.miss(some, replica=self.replica.id, epoch=self.epoch))
             for gap, after in zip(some, recorded, strict=False):
                 if after:
-                    self.emit(SlotsMissed(gap.job.name, after, gap.until, gap.why))
+                    self.emit(SlotsMissed(gap.job.name, _iso(after), _iso(gap.until), gap.why))
 
     def observe(self, sent: float, now: int) -> None:
         """Take in Redis's time from an answer."""
@@ -114,11 +118,15 @@ class Registrar:
             self.emit(ClockStepped(step))
 
     def note_loss(self, error: StoreUnavailable) -> None:
-        """Note that Redis does not answer; reported once an outage."""
+        """Note that Redis does not answer: reported at once, again when the reason changes, and every minute."""
         self.clock.lose_contact()
+        now, problem = self.clock.monotonic(), str(error)
         if self._lost_at is None:
-            self._lost_at = self.clock.monotonic()
-            self.emit(StoreLost(str(error)))
+            self._lost_at = now
+        elif problem == self._problem and now - self._reported_at < _REPORT_EVERY_SECONDS:
+            return
+        self._problem, self._reported_at = problem, now
+        self.emit(StoreLost(problem.rstrip(".")))
 
     def _note_return(self) -> None:
         if self._lost_at is not None:
@@ -151,3 +159,7 @@ class Registrar:
         self.observe(sent, answer.now)
         self.epoch = answer.epoch
         return answer.jobs
+
+
+def _iso(ms: int) -> str:
+    return from_ms(ms).isoformat(timespec="seconds")

@@ -515,4 +515,4 @@ def test_the_scripts_do_what_the_tables_say(server: Server) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_scripts_do_what_the_tables_say_in_long_histories(server: Server) -> None:
-    _explore(server, examples=400, steps=80)
+    _explore(server, examples=120, steps=80)
