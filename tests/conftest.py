@@ -57,11 +57,21 @@ class _WithoutCelery(pytest.Module):
         pytest.skip("celery is not installed here")
 
 
+class _WithoutArq(pytest.Module):
+    """The same where arq is missing: newest Celery and arq need different releases of redis-py."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        pytest.skip("arq is not installed here")
+
+
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
     needs_celery = _TESTS / "beat" in module_path.parents or module_path.name.startswith("test_celery_")
     if needs_celery and importlib.util.find_spec("celery") is None:
         module: pytest.Module = _WithoutCelery.from_parent(parent, path=module_path)
         return module
+    if module_path.name.startswith("test_arq_") and importlib.util.find_spec("arq") is None:
+        without: pytest.Module = _WithoutArq.from_parent(parent, path=module_path)
+        return without
     return None
 
 
