@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -16,7 +17,7 @@ import celery
 import pytest
 
 from slotqueue import Every, Policy, SlotQueue
-from slotqueue.enqueuers.celery import CeleryEnqueuer
+from slotqueue.enqueuers.celery import CeleryEnqueuer, guard_app
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import terms_of
 from slotqueue.protocols import Accepted, Delivery, Message, Refused, Slip
@@ -236,3 +237,26 @@ async def test_the_queue_of_the_job_wins_over_routes(redis_url: str) -> None:
         await enqueuer.enqueue([message(1), message(2, queue=None)])
     assert [json.loads(each.headers["slotqueue"])[0] for each in taken(redis_url)] == [message(1).slip.key]
     assert [json.loads(each.headers["slotqueue"])[0] for each in taken(redis_url, "routed")] == [message(2).slip.key]
+
+
+def test_a_retention_shorter_than_the_visibility_timeout_is_refused() -> None:
+    short: dict[str, Any] = {"on_crash": "skip", "retention": timedelta(minutes=30)}
+    patient = app_for("redis://localhost:1/0", broker_transport_options={"visibility_timeout": 600})
+    SlotQueue("redis://localhost:1/0", enqueuer=CeleryEnqueuer(patient)).add("digest", Every(minutes=5), **short)
+    slots = SlotQueue("redis://localhost:1/0", enqueuer=CeleryEnqueuer(app_for("redis://localhost:1/0")))
+    with pytest.raises(ConfigurationError, match="visibility timeout") as caught:
+        slots.add("digest", Every(minutes=5), **short)
+    assert caught.value.argument == "retention"
+
+
+def test_the_example_of_the_documents_is_sound() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "celery.md").read_text()
+    code = text.partition("```python\n")[2].partition("```")[0]
+    assert len(code.splitlines()) <= 20
+    names: dict[str, Any] = {}
+    exec(compile(code, "docs/celery.md", "exec"), names)
+    assert sorted(names["slots"].jobs) == ["digest", "nightly_rollup"]
+    guard = guard_app(names["app"], namespace="ran", open_guard=lambda _: pytest.fail("not opened"))
+    guard.guard_tasks()
+    assert {job.task for job in names["slots"].jobs.values()} <= set(guard.guarded)
+    names["app"].close()

@@ -12,9 +12,12 @@ from typing import Any
 from slotqueue.enqueuers.celery.message import check_message
 from slotqueue.enqueuers.celery.publisher import Publisher
 from slotqueue.enqueuers.celery.worker import OpenGuard, guard_app
+from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
 from slotqueue.protocols import Delivery, Message, Refused, Waiting
 
+_RESTORE_SECONDS = 100
+"""How late kombu may be to restore what nobody acknowledged."""
 _PATIENCE_SECONDS = 4.5
 """Every call ends within this, whatever the broker does."""
 
@@ -46,6 +49,7 @@ class CeleryEnqueuer:
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`."""
         check_message(job, self.app.conf.task_serializer)
+        self._check_retention(job)
 
     async def enqueue(self, messages: Sequence[Message]) -> Sequence[Delivery]:
         """See `Enqueuer.enqueue`."""
@@ -75,6 +79,20 @@ class CeleryEnqueuer:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
                     await asyncio.shield(asyncio.wrap_future(sender.close()))
             sender.abandon()
+
+    def _check_retention(self, job: Job) -> None:
+        """A message that Redis delivers again must still find the done marker."""
+        conf = self.app.conf
+        if not str(conf.broker_read_url or "").startswith(("redis", "sentinel")):
+            return
+        needed = (conf.broker_transport_options or {}).get("visibility_timeout", 3600) + _RESTORE_SECONDS
+        if job.terms.retention < needed * 1000:
+            raise ConfigurationError(
+                f"a message that the broker delivers again after its visibility timeout would find no done marker; "
+                f"use {needed:g} s or more",
+                job=job.name,
+                argument="retention",
+            )
 
     def _here(self) -> _Sender:
         """The sender of this process: threads and sockets do not survive a fork."""
