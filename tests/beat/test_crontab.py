@@ -34,8 +34,9 @@ def translated(zone: str = "UTC", **fields: Any) -> Cron:
 
 def beats_next(rule: crontab, last: datetime) -> datetime:
     """When Celery's own rule says that an entry which ran at `last` is due."""
-    rule.nowfun = lambda: last
-    next_run: datetime = last + rule.remaining_estimate(last)
+    local = last.astimezone(rule.tz)  # as beat keeps it
+    rule.nowfun = lambda: local
+    next_run: datetime = last + rule.remaining_estimate(local)
     return next_run.astimezone(UTC)
 
 
@@ -68,7 +69,8 @@ ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathm
 INSTANTS = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda t: t.replace(tzinfo=UTC))
 
 
-@settings(max_examples=3000)
+@pytest.mark.timeout(300)
+@settings(max_examples=2000)
 @given(fields=CRONTABS, zone=ZONES, instant=INSTANTS)
 def test_away_from_clock_changes_it_fires_exactly_when_celerys_own_crontab_does(
     fields: dict[str, Any], zone: str, instant: datetime
@@ -208,5 +210,5 @@ def test_an_empty_field_is_refused() -> None:
 def test_days_that_never_come_together_are_refused() -> None:
     rule = crontab(minute=0, hour=0, day_of_month="29", month_of_year="2", day_of_week="*")
     assert isinstance(schedule_of(rule, app_in()), Cron)
-    with pytest.raises(ValueError, match="never occurs"):  # Celery's own refusal
-        crontab(day_of_month="31", month_of_year="2")
+    with pytest.raises(ValueError, match="never occurs|bad day-of-month '31'"):  # Celery's own refusal from 5.7 on
+        schedule_of(crontab(minute=0, hour=0, day_of_month="31", month_of_year="2"), app_in())
