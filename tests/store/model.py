@@ -178,7 +178,7 @@ class Model:
         slot = self.slot(message.key)
         record = slot.record
         if record is None:
-            if slot.done_until:
+            if slot.done_until or message.fire + message.terms.retention < now:
                 return "stale"
             record = self._anew(now, slot, message, "running")
             record.fence, record.token = fence, token

@@ -68,6 +68,14 @@ def test_a_lost_record_is_not_made_anew_behind_a_done_marker(stage: Stage) -> No
     assert stage.record(run.slip.key) == {}
 
 
+def test_a_lost_record_is_not_made_anew_once_its_done_marker_may_have_come_and_gone(stage: Stage) -> None:
+    run = stage.running()
+    stage.redis.flushall()
+    old = replace(run.slip, fire=run.slip.fire - run.terms.retention - MINUTE)
+    assert stage.heartbeat(replace(run, slip=old)) == Word.STALE
+    assert stage.all_keys() == []
+
+
 def test_a_lost_record_is_not_made_anew_without_terms(stage: Stage) -> None:
     run = stage.running()
     stage.redis.flushall()

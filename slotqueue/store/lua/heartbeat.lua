@@ -11,6 +11,8 @@ local function beat(slot, fence, token, worker, slip)
   if wrong then return {'broken', wrong} end
   if not record then
     if not slip or redis.call('EXISTS', slot.done) == 1 then return 'stale' end
+    -- Older than the retention: its done marker may have been there and gone.
+    if tonumber(slip.fire) + slip.terms.retention < now then return 'stale' end
     record, wrong = anew(slot, slip, worker)
     if wrong then return {'broken', wrong} end
     record.state, record.fence = 'running', tonumber(fence)
