@@ -96,7 +96,8 @@ class Proxy:
             asyncio.ensure_future(self._pump(there_reader, writer, is_request=False)),
         ]
         try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            with contextlib.suppress(asyncio.CancelledError):  # the proxy ends, which no log needs to know
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for pump in pumps:
                 pump.cancel()
