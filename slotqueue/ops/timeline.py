@@ -1,10 +1,12 @@
 """What happened to a slot, in order, from its record. Pure.
 
-The record keeps the newest claim, enqueue, run and end, and as `past.<i>` what each of them overwrote.
+The record keeps the newest claim, enqueue, run and end, and as `past.<i>` what each of them overwrote; the end of an
+earlier run carries when that run began.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import NamedTuple
 
@@ -13,6 +15,7 @@ from slotqueue.slots import SlotState, from_ms
 from slotqueue.store.readings import Record, SlotKept
 
 _ENDS_A_RUN = ("failed in ", "handed back by ", "finished by ", "rejected by ")
+_RUN_BY = re.compile(r"(?:failed in|handed back by|the worker|the run by) (\S+?)(?:[,:]|\s|$)")
 """How the texts of `past.<i>` begin that come after a begin of the same millisecond."""
 
 
@@ -32,7 +35,7 @@ def timeline(kept: SlotKept, record: Record) -> tuple[Moment, ...]:
     """Tell what happened, oldest first; only what is known, never what may have been."""
     steps = [_Step(event.at, event.text) for event in record.past]
     _put_queued(steps, record)
-    _put_begun(steps, record)
+    _put_begins(steps, record)
     numbers = record.numbers
     if record.events > len(record.past):
         steps.insert(0, _Step(numbers.claimed, f"({count(record.events - len(record.past), 'older event')} not kept)"))
@@ -46,17 +49,28 @@ def timeline(kept: SlotKept, record: Record) -> tuple[Moment, ...]:
 
 
 def _put_queued(steps: list[_Step], record: Record) -> None:
-    queued = record.numbers.queued
-    if queued:
-        place = sum(step.at < queued or (step.at == queued and not _ends_a_run(step)) for step in steps)
-        steps.insert(place, _Step(queued, "the queue accepted the message"))
+    if record.numbers.queued:
+        _put(steps, _Step(record.numbers.queued, "the queue accepted the message"))
 
 
-def _put_begun(steps: list[_Step], record: Record) -> None:
-    began = record.numbers.began
-    if began:
-        place = sum(step.at < began or (step.at == began and not _ends_a_run(step)) for step in steps)
-        steps.insert(place, _Step(began, f"begun by the worker {record.worker or '?'}"))
+def _put_begins(steps: list[_Step], record: Record) -> None:
+    """Say when each run began: earlier ones by what their ends remember, the newest by the record itself."""
+    begins = {event.began: _run_by(event.text) for event in record.past if event.began}
+    if record.numbers.began:
+        begins[record.numbers.began] = record.worker
+    for began, worker in sorted(begins.items()):
+        _put(steps, _Step(began, f"begun by the worker {worker or '?'}"))
+
+
+def _run_by(text: str) -> str:
+    """The worker of a run, as the text about its end names it."""
+    found = _RUN_BY.match(text)
+    return found[1] if found else ""
+
+
+def _put(steps: list[_Step], new: _Step) -> None:
+    place = sum(step.at < new.at or (step.at == new.at and not _ends_a_run(step)) for step in steps)
+    steps.insert(place, new)
 
 
 def _ends_a_run(step: _Step) -> bool:

@@ -15,10 +15,14 @@ _LATEST = 250_000_000_000_000
 
 
 class PastEvent(NamedTuple):
-    """What happened to a slot and was overwritten since: ms of Redis's time, and words."""
+    """What happened to a slot and was overwritten since: ms of Redis's time, and words.
+
+    `began` is when the run began that ended by it, ms; 0 where no run did.
+    """
 
     at: int
     text: str
+    began: int = 0
 
 
 class Numbers(NamedTuple):
@@ -263,6 +267,7 @@ def _past(raw: Mapping[str, str]) -> tuple[PastEvent, ...]:
     found = []
     for name, text in raw.items():
         if name.startswith("past.") and name[5:].isdecimal():
-            at, _, words = text.partition(" ")
-            found.append((int(name[5:]), PastEvent(as_number(at), words)))
+            times, _, words = text.partition(" ")
+            at, _, began = times.partition(",")
+            found.append((int(name[5:]), PastEvent(as_number(at), words, as_number(began))))
     return tuple(event for _, event in sorted(found))

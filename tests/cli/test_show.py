@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from slotqueue.ops.words import instant
 from slotqueue.protocols import Gap, Known, Process, Run
 from slotqueue.slots import SlotState, from_ms, key_at
 from tests.cli.conftest import Slotqueue
@@ -102,6 +103,7 @@ def test_a_take_over_and_a_second_run_are_told_in_order(slotqueue: Slotqueue, st
     stage.finish(second)
     story = happened(slotqueue, redis_url, slip.key)
     assert story[2:] == [
+        "begun by the worker w1",
         "the worker w1 fell silent, attempt 1",
         "taken over by r2, was running",
         "the queue accepted the message",
@@ -116,11 +118,29 @@ def test_a_fast_failure_stands_behind_its_begin(slotqueue: Slotqueue, stage: Sta
     run = stage.running(stage.job(on_failure="again"))
     stage.fail(run, "ValueError: no")
     record = stage.record(run.slip.key)
-    stage.redis.hset(f"{run.slip.key}:record", "began", record["past.1"].split()[0])  # within one ms
-    assert happened(slotqueue, redis_url, run.slip.key)[-2:] == [
-        "begun by the worker w1",
-        "failed in w1, attempt 1 of 5",
+    stage.redis.hset(f"{run.slip.key}:record", "began", record["past.1"].split(",")[0])  # within one ms
+    story = happened(slotqueue, redis_url, run.slip.key)
+    assert story[-2:] == ["begun by the worker w1", "failed in w1, attempt 1 of 5"]
+
+
+def test_every_run_tells_when_it_began(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    first = stage.running(stage.job(on_failure="again"))
+    began = [int(stage.record(first.slip.key)["began"])]
+    stage.pass_instant(began[0])
+    stage.postpone(first)
+    for worker in ("w2", "w3"):
+        stage.pass_instant(stage.now())
+        run = stage.begin(first.slip, worker=worker, from_fence="any")
+        assert isinstance(run, Run)
+        began.append(int(stage.record(first.slip.key)["began"]))
+        stage.pass_instant(began[-1])
+        stage.fail(run, "ValueError: no") if worker == "w2" else stage.finish(run)
+    told_begins = [
+        (moment["at"], moment["what"].rpartition(" ")[2])
+        for moment in told(slotqueue, redis_url, first.slip.key)["timeline"]
+        if moment["what"].startswith("begun by")
     ]
+    assert told_begins == [(instant(at), worker) for at, worker in zip(began, ("w1", "w2", "w3"), strict=True)]
 
 
 def test_a_refused_enqueue_is_told_with_its_error(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:

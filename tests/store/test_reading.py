@@ -178,3 +178,20 @@ async def test_a_redis_that_is_away_is_unavailable() -> None:
         await Reader(store, NAMESPACE).job_names()
     await store.close()
     assert "hunter2" not in str(caught.value)
+
+
+async def test_the_end_of_a_run_remembers_when_it_began(stage: Stage, reader: Reader) -> None:
+    postponed, failed, silent = stage.running(), stage.running(stage.job(on_failure="again")), stage.running()
+    stage.postpone(postponed)
+    stage.fail(failed)
+    stage.swept(silent.slip.key)
+    waiting = stage.claimed(stage.job(on_failure="again"))
+    stage.reject(waiting.key)
+    keys = [run.slip.key for run in (postponed, failed, silent)]
+    for kept in await reader.slots(keys):
+        assert kept.record is not None
+        assert kept.record.past[0].began == kept.record.numbers.began > 0
+        assert kept.record.past[0].at >= kept.record.past[0].began
+    (kept,) = await reader.slots([waiting.key])
+    assert kept.record is not None
+    assert [event.began for event in kept.record.past] == [0]

@@ -27,7 +27,7 @@ end
 
 local function begin_running()
   if from_fence == string.format('%.0f', record.fence) then
-    remember(slot, 'the run by ' .. record.worker .. ' sent its own retry')
+    remember(slot, 'the run by ' .. record.worker .. ' sent its own retry', record.began)
     return run()
   end
   local deadline = tonumber(redis.call('ZSCORE', KEYS[OPEN], slot.key) or 0)
@@ -35,7 +35,7 @@ local function begin_running()
   if not record.terms.complete then return end_as('lost', 'its worker ' .. record.worker .. ' fell silent', 'lost') end
   record.spent = record.spent + 1
   redis.call('HSET', slot.record, 'spent', record.spent)
-  remember(slot, 'the worker ' .. record.worker .. ' fell silent, attempt ' .. record.spent)
+  remember(slot, 'the worker ' .. record.worker .. ' fell silent, attempt ' .. record.spent, record.began)
   if record.spent >= record.terms.max_attempts then
     return end_as('dead', 'attempts spent: its workers fell silent', 'over')
   end

@@ -10,7 +10,7 @@ local record, wrong = load(slot)
 if wrong then return {'broken', wrong} end
 if not record or record.state ~= 'running' or record.fence ~= tonumber(ARGV[1]) then return 'stale' end
 local due = now + tonumber(ARGV[2])
-remember(slot, 'handed back by ' .. record.worker .. ': ' .. ARGV[3])
+remember(slot, 'handed back by ' .. record.worker .. ': ' .. ARGV[3], record.began)
 redis.call('HDEL', slot.record, 'token')
 redis.call('HSET', slot.record, 'state', 'postponed', 'waits', due)
 set_deadline(slot, record.terms, due + 5 * MINUTE)

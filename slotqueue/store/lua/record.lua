@@ -62,7 +62,7 @@ local function load(slot)
   local is_sound = record.n and record.fence and record.spent and record.terms and record.fire and claimed and began
     and waits and string.find(got[17] or '0', '^%d+$')
   if not is_sound then return nil, 'the record is damaged' end
-  record.idle_since = math.max(claimed, began, waits)
+  record.began, record.idle_since = began, math.max(claimed, began, waits)
   return record
 end
 
@@ -115,10 +115,12 @@ local function close(slot, terms, state, why)
   redis.call('PEXPIRE', slot.claim, math.max(terms.retention, 1))
 end
 
--- What is about to be overwritten and somebody will ask for: "past.<i>" = "<ms> <text>", the newest 20.
-local function remember(slot, text)
-  local i = redis.call('HINCRBY', slot.record, 'events', 1)
-  redis.call('HSET', slot.record, 'past.' .. i, string.format('%.0f', now) .. ' ' .. string.sub(text, 1, 200))
+-- What is about to be overwritten and somebody will ask for: "past.<i>" = "<ms> <text>", the newest 20; where a run
+-- ended by it, "<ms>,<when the run began> <text>".
+local function remember(slot, text, began)
+  local i, at = redis.call('HINCRBY', slot.record, 'events', 1), string.format('%.0f', now)
+  if began and began > 0 then at = at .. ',' .. string.format('%.0f', began) end
+  redis.call('HSET', slot.record, 'past.' .. i, at .. ' ' .. string.sub(text, 1, 200))
   if i > KEEP_EVENTS then redis.call('HDEL', slot.record, 'past.' .. (i - KEEP_EVENTS)) end
 end
 
@@ -127,7 +129,8 @@ local function strike(slot, record, why, text)
   local terms, spent = record.terms, record.spent + 1
   redis.call('HSET', slot.record, 'spent', spent, 'error', string.sub(text, 1, 1024))
   if terms.again and spent < terms.max_attempts then
-    remember(slot, why .. ', attempt ' .. spent .. ' of ' .. terms.max_attempts)
+    local began = record.state == 'running' and record.began
+    remember(slot, why .. ', attempt ' .. spent .. ' of ' .. terms.max_attempts, began)
     redis.call('HDEL', slot.record, 'token')
     redis.call('HSET', slot.record, 'state', 'failed', 'waits', now)
     set_deadline(slot, terms, now + math.min(5 * MINUTE * 2 ^ math.min(spent - 1, 30), terms.longest_wait))

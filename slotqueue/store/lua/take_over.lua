@@ -40,7 +40,7 @@ local function take_over_running(slot, record, task)
   end
   record.spent, record.idle_since = record.spent + 1, now
   redis.call('HSET', slot.record, 'spent', record.spent)
-  remember(slot, 'the worker ' .. record.worker .. ' fell silent, attempt ' .. record.spent)
+  remember(slot, 'the worker ' .. record.worker .. ' fell silent, attempt ' .. record.spent, record.began)
   if record.spent >= terms.max_attempts then
     return end_as(slot, record, 'dead', 'attempts spent: its workers fell silent')
   end
