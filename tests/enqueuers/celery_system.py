@@ -120,6 +120,12 @@ class CelerySystem:
         found: dict[str, Any] = self.app.backend.get_task_meta(key, cache=False)
         return found
 
+    def restore_unacknowledged(self, visibility_timeout: float) -> None:
+        """Do what each consumer of a Redis broker does now and then: give back what was not acknowledged in time."""
+        options = {"visibility_timeout": visibility_timeout}
+        with self.app.connection_for_read(transport_options=options) as connection:
+            connection.default_channel.qos.restore_visible(num=10)
+
     def close(self) -> None:
         for worker in self._workers:
             worker.close()
