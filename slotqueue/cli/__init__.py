@@ -28,7 +28,7 @@ _EXAMPLES = (
     ("slotqueue next app:slots nightly -n 3", "when does it fire?"),
     ("slotqueue check app:slots", "would it work?"),
     ("slotqueue slots --redis redis://localhost:6379/0", "what happened lately?"),
-    ("slotqueue show ran:nightly:2026-10-02T03:00", "what happened to this one?"),
+    ("slotqueue show ran:nightly:2026-10-02T03:00 --redis redis://localhost:6379/0", "what happened to this one?"),
 )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 import click
 
@@ -10,13 +12,18 @@ from slotqueue.cli.failing import FOUND_SOMETHING, Wrong, printable
 from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
 from slotqueue.cli.tables import print_facts, print_json, print_table
 from slotqueue.cli.teaching import Taught
+from slotqueue.errors import InvalidSlotKey
+from slotqueue.jobs import Terms
 from slotqueue.ops.account import Account, account
+from slotqueue.ops.site import canonical
 from slotqueue.ops.slots import MOST_ROWS, SlotRow, recent
 from slotqueue.ops.words import duration, instant
-from slotqueue.slots import SlotState, parse_key
+from slotqueue.slots import EPOCH, SlotState, check_name, is_slot_key, key_at, parse_key
 
 _COLUMNS = ["slot", "state", "late", "claimed by", "enqueues", "worker", "ended", "note"]
 _LONGEST_NOTE = 120
+_ON_FAILURE = {"a": "again", "d": "dead"}
+_OVERLAP = {"a": "allow", "f": "forbid", "h": "hold"}
 
 
 @click.command(
@@ -66,9 +73,10 @@ def slots(
     examples=[
         ("slotqueue show ran:nightly:2026-10-02T03:00 --redis redis://localhost:6379/0", ""),
         ("slotqueue show app:slots ran:nightly:2026-10-02T03:00 --json", "with the schedule at hand"),
+        ("slotqueue show app:slots nightly 2026-10-02T05:00+02:00", "by job and instant; UTC where it has no zone"),
     ],
 )
-@click.argument("words", nargs=-1, required=True, metavar="[MODULE:ATTRIBUTE] KEY")
+@click.argument("words", nargs=-1, required=True, metavar="[MODULE:ATTRIBUTE] KEY|JOB INSTANT")
 @site_options
 @json_option
 @click.pass_context
@@ -86,12 +94,10 @@ def show(
 
     Exit code 1 where the slot's keys in Redis are damaged.
     """
-    *before, key = words
-    if len(before) > 1:
-        raise Wrong("name one application and one key at most; a key with blanks needs quotes")
-    own = parse_key(key).namespace
-    site = site_from(before[0] if before else None, redis, namespace, own_namespace=own)
-    found = ask(site, lambda site: account(site, key))
+    app, key, job, at = _split(words)
+    site = site_from(app, redis, namespace, own_namespace=parse_key(key).namespace if key else None)
+    wanted = key or key_at(site.namespace, job, at)
+    found = ask(site, lambda site: account(site, wanted))
     if as_json:
         print_json(_facts(found))
     else:
@@ -100,10 +106,27 @@ def show(
         ctx.exit(FOUND_SOMETHING)
 
 
+def _split(words: tuple[str, ...]) -> tuple[str | None, str, str, datetime]:
+    """Tell application, key, and job and instant where they stand for a key."""
+    *before, last = words
+    key, job, at = canonical(last), "", EPOCH
+    with suppress(InvalidSlotKey, ValueError):
+        if before and not is_slot_key(key):
+            at = datetime.fromisoformat(last)
+            at = (at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)).replace(microsecond=0)
+            key, job = "", before.pop()
+            check_name(job)
+    if len(before) > 1:
+        raise Wrong("name one application and one key at most; a key with blanks needs quotes, and so has a job's name")
+    return before[0] if before else None, key, job, at
+
+
 def _row(row: SlotRow) -> list[str]:
     note = row.note if len(row.note) <= _LONGEST_NOTE else f"{row.note[:_LONGEST_NOTE]}..."
+    missed = f"{row.job}: after {instant(row.missed_after)}" if row.missed_after else ""
+    until = f" up to {instant(row.missed_until)}" if row.missed_until else ""
     return [
-        row.key,
+        row.key or missed + until,
         row.state.value if row.state else "damaged",
         "" if row.late is None else duration(row.late * 1000),
         row.replica,
@@ -163,5 +186,26 @@ def _facts(found: Account) -> dict[str, object]:
     """The account for programs: the policy and each moment by name."""
     facts = asdict(found)
     facts["timeline"] = [moment._asdict() for moment in found.timeline]
-    facts["terms"] = found.terms._asdict() if found.terms else None
+    facts["terms"] = _terms(found.terms) if found.terms else None
     return facts
+
+
+def _terms(terms: Terms) -> dict[str, object]:
+    """The policy in words and seconds; None for "none" and "never"."""
+
+    def seconds(ms: int) -> float | None:
+        return ms / 1000 if ms else None
+
+    return {
+        "on_crash": "complete" if terms.is_complete else "skip",
+        "on_failure": _ON_FAILURE.get(terms.on_failure, terms.on_failure),
+        "overlap": _OVERLAP.get(terms.overlap, terms.overlap),
+        "lease": seconds(terms.lease),
+        "requeue_after": seconds(terms.requeue),
+        "max_attempts": terms.max_attempts,
+        "retention": seconds(terms.retention),
+        "history": seconds(terms.history),
+        "expires": seconds(terms.expires),
+        "done_within": seconds(terms.done_within),
+        "longest_wait": seconds(terms.longest_wait),
+    }

@@ -4,7 +4,8 @@
 >>> (await account(site, "ran:rollup:2026-10-02T03:00")).says
 """
 
-from slotqueue.ops.account import Account, LastRun, account
+from slotqueue.ops.absence import Why
+from slotqueue.ops.account import Account, LastRun, Missed, account
 from slotqueue.ops.checking import Checked, Finding, JobChecked, Severity, check, check_jobs
 from slotqueue.ops.fires import Fire, upcoming
 from slotqueue.ops.site import Site
@@ -18,11 +19,13 @@ __all__ = [
     "Fire",
     "JobChecked",
     "LastRun",
+    "Missed",
     "Moment",
     "Recent",
     "Severity",
     "Site",
     "SlotRow",
+    "Why",
     "account",
     "check",
     "check_jobs",

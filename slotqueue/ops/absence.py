@@ -5,15 +5,49 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
+from typing import NamedTuple
 
-from slotqueue.jobs import Job
-from slotqueue.ops.words import did_you_mean, instant, within
+from slotqueue.jobs import LONGEST_HISTORY, Job
+from slotqueue.ops.words import did_you_mean, duration, instant, within
 from slotqueue.slots import KeyParts, to_ms
 from slotqueue.store.reading import JobFacts
-from slotqueue.store.readings import SlotKept
+from slotqueue.store.readings import Gap, SlotKept
 
-_SILENT_MS = 15 * 60_000
-"""A replica registers every five minutes."""
+_MS = timedelta(milliseconds=1)
+_SILENT_MS = 6 * 60_000
+"""A replica registers every five minutes, and leaves the registry when it stops in order."""
+
+
+class Why(StrEnum):
+    """Why there is no record, for programs."""
+
+    DONE_MARKER = "done_marker"
+    """It is done: the marker is there and the record is gone."""
+    CLAIM = "claim"
+    """It was claimed, and the record is gone."""
+    UNKNOWN_JOB = "unknown_job"
+    """Nobody has made its job known."""
+    NOT_A_SLOT = "not_a_slot"
+    """The schedule does not fire then, or an operator made it."""
+    NOT_DUE = "not_due"
+    """Its fire time comes yet."""
+    MISSED = "missed"
+    """Nobody decided it in time: it lies in a recorded gap."""
+    EXPIRED = "expired"
+    """It is older than records are kept."""
+    UNDECIDED = "undecided"
+    """It is due, and nobody has decided it yet."""
+    NO_RECORD = "no_record"
+    """Not a slot of the schedule, not owed, or lost with Redis's data: nobody can tell."""
+
+
+class Absence(NamedTuple):
+    """Why there is no record: for programs, and in words. `gap` where it was missed."""
+
+    why: Why
+    says: str
+    gap: Gap | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +61,7 @@ class Question:
         job: the application's job, None where there is none or no application is known.
         is_app_known: whether an application is known at all.
         names: all jobs that are known, for a hint.
+        replica_seen: when the replica that was seen last registered, ms; None where none is in the registry.
         now: Redis's time, ms.
     """
 
@@ -36,6 +71,7 @@ class Question:
     job: Job | None
     is_app_known: bool
     names: Collection[str]
+    replica_seen: int | None
     now: int
 
     @property
@@ -44,68 +80,86 @@ class Question:
         return to_ms(self.parts.fire_time)
 
 
-def absence(asked: Question) -> str:
+def absence(asked: Question) -> Absence:
     """Say why there is no record; the most telling reason first."""
-    reasons = (_what_is_left, _unknown_job, _operators_own, _no_fire_time, _not_due, _missed)
-    return next((said for reason in reasons if (said := reason(asked))), "") or _undecided_or_expired(asked)
+    reasons = (_what_is_left, _unknown_job, _operators_own, _no_fire_time, _not_due, _missed, _from_before, _decided)
+    return next((said for reason in reasons if (said := reason(asked))), None) or _undecided(asked)
 
 
-def _what_is_left(asked: Question) -> str | None:
+def _what_is_left(asked: Question) -> Absence | None:
     kept = asked.kept
+    gone = "its record is gone: expired, evicted or deleted"
     if kept.done_by is not None:
-        return f"It is done, finished by {kept.done_by}; its record has expired, the done marker is still there."
-    if kept.owner is not None:
-        return f"It was claimed by {kept.owner}; its record is gone: expired, evicted or deleted."
-    return None
+        said = f"It was done, finished by {kept.done_by}; {gone}. The done marker is still there."
+        return Absence(Why.DONE_MARKER, said)
+    return Absence(Why.CLAIM, f"It was claimed by {kept.owner}; {gone}.") if kept.owner is not None else None
 
 
-def _unknown_job(asked: Question) -> str | None:
+def _unknown_job(asked: Question) -> Absence | None:
     name = asked.parts.job
     if asked.facts.known is not None or asked.job is not None:
         return None
     hint = did_you_mean(name, asked.names) or "no job is known there"
     known = f"No replica has made a job {name!r} known in the namespace {asked.parts.namespace!r}; {hint}"
-    return known if known.endswith("?") else f"{known}."
+    return Absence(Why.UNKNOWN_JOB, known if known.endswith("?") else f"{known}.")
 
 
-def _operators_own(asked: Question) -> str | None:
+def _operators_own(asked: Question) -> Absence | None:
     if not asked.parts.mark:
         return None
-    return "It is none of the schedule's slots: an operator made it, and its record has expired, or it never was."
+    said = "It is none of the schedule's slots: an operator made it, and its record is gone, or it never was."
+    return Absence(Why.NOT_A_SLOT, said)
 
 
-def _not_due(asked: Question) -> str | None:
+def _not_due(asked: Question) -> Absence | None:
     if asked.fire <= asked.now:
         return None
-    return (
-        f"It is not due yet: its fire time comes {within(asked.fire, asked.now)}.{_paused(asked)}{_unless_never(asked)}"
-    )
+    said = f"It is not due yet: its fire time comes {within(asked.fire, asked.now)}."
+    return Absence(Why.NOT_DUE, f"{said}{_paused(asked)}{_unless_never(asked)}")
 
 
-def _missed(asked: Question) -> str | None:
+def _missed(asked: Question) -> Absence | None:
     gap = next((gap for gap in asked.facts.gaps if gap.after < asked.fire <= gap.until), None)
     if gap is None:
         return None
-    return (
+    said = (
         f"It was missed: nobody decided the slots after {instant(gap.after)} up to {instant(gap.until)} ({gap.why}). "
         f"Recorded at {instant(gap.recorded)} by {gap.replica}.{_unless_never(asked)}"
     )
+    return Absence(Why.MISSED, said, gap)
 
 
-def _undecided_or_expired(asked: Question) -> str:
-    fire, facts, now = asked.fire, asked.facts, asked.now
-    if facts.known is not None and fire <= facts.known.since:
-        return (
-            f"Nothing is on record. The schedule is known since {instant(facts.known.since)}, and owes nothing from "
-            f"before; a slot that an earlier schedule decided would have expired by now.{_unless_never(asked)}"
-        )
-    if fire <= facts.decided:
-        return (
-            f"Its record has expired: everything up to {instant(facts.decided)} is decided, this slot too."
-            f"{_unless_never(asked)}"
-        )
-    since = f"It is due since {instant(fire)} ({within(fire, now)}), and nobody has decided it."
-    return f"{since}{_why_nobody(asked)}{_paused(asked)}{_unless_never(asked)}"
+def _from_before(asked: Question) -> Absence | None:
+    known = asked.facts.known
+    if known is None or asked.fire > known.since:
+        return None
+    said = (
+        f"There is no record. Redis has known the schedule since {instant(known.since)}, and nothing is owed from "
+        f"before; if the job ran before then, Redis may have lost its data.{_unless_never(asked)}"
+    )
+    return Absence(Why.NO_RECORD, said)
+
+
+def _decided(asked: Question) -> Absence | None:
+    """All up to there is decided: it had a record, if it is a slot."""
+    decided, age = asked.facts.decided, asked.now - asked.fire
+    if asked.fire > decided:
+        return None
+    history = asked.job.terms.history if asked.job is not None else LONGEST_HISTORY // _MS
+    if age > history:
+        said = f"Its record has expired: it is kept for {duration(history)} after the end, and it was due "
+        return Absence(Why.EXPIRED, f"{said}{within(asked.fire, asked.now)}.{_unless_never(asked)}")
+    said = f"There is no record, although everything up to {instant(decided)} is decided: "
+    if asked.job is None:
+        said += "it is not a slot of the schedule, or its record has expired or is lost."
+    else:
+        said += "Redis may have lost its data, or the schedule was another one."
+    return Absence(Why.NO_RECORD, f"{said}{_unless_never(asked)}")
+
+
+def _undecided(asked: Question) -> Absence:
+    said = f"It has been due since {instant(asked.fire)} ({within(asked.fire, asked.now)}), and nobody has decided it."
+    return Absence(Why.UNDECIDED, f"{said}{_why_nobody(asked)}{_paused(asked)}{_unless_never(asked)}")
 
 
 def _paused(asked: Question) -> str:
@@ -116,18 +170,23 @@ def _paused(asked: Question) -> str:
 
 
 def _why_nobody(asked: Question) -> str:
-    facts, now = asked.facts, asked.now
-    seen = facts.known.seen if facts.known is not None else 0
-    if not facts.fleet_seen or now - facts.fleet_seen > _SILENT_MS:
-        last = f"; one was last seen at {instant(facts.fleet_seen)}" if facts.fleet_seen else ""
-        return f" No replica is up{last}."
+    facts, now, seen = asked.facts, asked.now, asked.replica_seen
+    if seen is None:
+        last = f"; one last registered {within(facts.fleet_seen, now)}" if facts.fleet_seen else ""
+        return f" No replica is in the registry: none has come, or all have left{last}."
     if now - seen > _SILENT_MS:
-        last = f" since {instant(seen)}" if seen else ""
-        return f" Replicas are up, and none of them knows the job{last}."
-    return " Replicas that know the job are up: the next pass decides it."
+        return f" No replica was seen lately: the last one {within(seen, now)}, and they register every 5 min."
+    known = facts.known.seen if facts.known is not None else 0
+    if now - known > _SILENT_MS:
+        last = f" since {instant(known)}" if known else ""
+        return f" A replica was last seen {within(seen, now)}, and none has known the job{last}."
+    return (
+        f" A replica that knows the job was last seen {within(known, now)} (they register every 5 min): if it is up, "
+        "its next pass decides the slot."
+    )
 
 
-def _no_fire_time(asked: Question) -> str | None:
+def _no_fire_time(asked: Question) -> Absence | None:
     if asked.job is None:
         return None
     at = asked.parts.fire_time
@@ -136,12 +195,14 @@ def _no_fire_time(asked: Question) -> str | None:
             return None
         near = asked.job.schedule.latest_at(at), asked.job.schedule.next_after(at)
     except Exception as error:  # noqa: BLE001 - a schedule may be anybody's code
-        return f"The schedule of {asked.parts.job!r} fails: {type(error).__name__}: {error}"
+        said = f"The schedule of {asked.parts.job!r} fails: {type(error).__name__}: {error}"
+        return Absence(Why.NO_RECORD, said)
     shown = " and ".join(instant(each) for each in near if each is not None)
-    return (
+    said = (
         f"It is not a slot of this schedule ({asked.job.schedule}): it does not fire at {instant(at)}. "
         f"The fire times next to it are {shown or 'none'}."
     )
+    return Absence(Why.NOT_A_SLOT, said)
 
 
 def _unless_never(asked: Question) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from slotqueue.jobs import Terms
-from slotqueue.ops.absence import Question, absence
-from slotqueue.ops.site import Site
+from slotqueue.ops.absence import Absence, Question, Why, absence
+from slotqueue.ops.site import Site, canonical
 from slotqueue.ops.slots import moment
 from slotqueue.ops.standing import standing
 from slotqueue.ops.timeline import Moment, timeline
@@ -26,6 +26,17 @@ class LastRun:
     ended_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """The gap in which a slot without a record lies: fire times in (after, until], aware UTC instants."""
+
+    after: datetime
+    until: datetime
+    recorded_at: datetime
+    replica: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """All that is known of one slot.
@@ -37,6 +48,8 @@ class Account:
         interval_start: where what the slot covers begins; None without a record.
         state: None without a sound record.
         says: where it stands or ended and why; without a record, why there is none.
+        no_record: why there is no record, in a word for programs; None where there is one, or a damaged one.
+        missed: the gap in which it lies, where that is why.
         timeline: what happened, oldest first.
         replica: who won the claim; None where there is none.
         task: with its worker system, "arq:send_digest".
@@ -61,6 +74,8 @@ class Account:
     says: str
     asked_at: datetime
     state: SlotState | None = None
+    no_record: Why | None = None
+    missed: Missed | None = None
     interval_start: datetime | None = None
     timeline: tuple[Moment, ...] = ()
     replica: str | None = None
@@ -89,25 +104,27 @@ async def account(site: Site, key: str) -> Account:
 
     Args:
         site: where to look.
-        key: the slot key.
+        key: the slot key; seconds of zero and a trailing Z are let pass.
 
     Raises:
         InvalidSlotKey: the text is no slot key.
         ConfigurationError: it is a key of another namespace.
         StoreUnavailable: ask again.
     """
-    parts, reader = site.parts_of(key), site.reader
+    key, parts, reader = canonical(key), site.parts_of(key), site.reader
     (kept,) = await reader.slots([key])
     now = await reader.now()
     if kept.record is not None:
         seen = (await reader.tasks()).get(kept.record.task)
         return _recorded(parts, kept, kept.record, now, seen)
-    says = f"Its keys in Redis are damaged: {kept.damage}." if kept.damage else await _absence(site, parts, kept, now)
+    why = None if kept.damage else await _absence(site, parts, kept, now)
     return Account(
         key=key,
         job=parts.job,
         fire_time=parts.fire_time,
-        says=says,
+        says=why.says if why is not None else f"Its keys in Redis are damaged: {kept.damage}.",
+        no_record=why.why if why is not None else None,
+        missed=_missed(why),
         asked_at=from_ms(now),
         replica=kept.owner,
         deadline=moment(kept.deadline),
@@ -116,13 +133,21 @@ async def account(site: Site, key: str) -> Account:
     )
 
 
-async def _absence(site: Site, parts: KeyParts, kept: SlotKept, now: int) -> str:
+async def _absence(site: Site, parts: KeyParts, kept: SlotKept, now: int) -> Absence:
     reader = site.reader
     facts = await reader.job(parts.job)
     names = await reader.job_names() if facts.known is None else []
     here = site.jobs
     job = here.get(parts.job) if here is not None else None
-    return absence(Question(parts, kept, facts, job, here is not None, {*names, *(here or {})}, now))
+    seen = max((replica.seen for replica in await reader.replicas()), default=None)
+    return absence(Question(parts, kept, facts, job, here is not None, {*names, *(here or {})}, seen, now))
+
+
+def _missed(absent: Absence | None) -> Missed | None:
+    gap = absent.gap if absent is not None else None
+    if gap is None:
+        return None
+    return Missed(from_ms(gap.after), from_ms(gap.until), from_ms(gap.recorded), gap.replica, gap.why)
 
 
 def _recorded(parts: KeyParts, kept: SlotKept, record: Record, now: int, task_seen: int | None) -> Account:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -12,6 +13,12 @@ from slotqueue.jobs import Job
 from slotqueue.slots import DEFAULT_NAMESPACE, KeyParts, check_namespace, parse_key
 from slotqueue.store import AsyncStore
 from slotqueue.store.reading import Reader
+
+_LOOSE = re.compile(
+    r"(?P<minute>:\d{4}-\d\d-\d\dT\d\d:\d\d)(?::00|(?P<second>:\d\d))?(?:\.0+)?(?:Z|\+00:?00)?(?P<mark>~[^:]*|)\Z",
+    re.ASCII | re.IGNORECASE,
+)
+"""The end of a key as people write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Site:
             InvalidSlotKey: the text is no slot key.
             ConfigurationError: it is one of another namespace.
         """
-        parts = parse_key(key)
+        parts = parse_key(canonical(key))
         if parts.namespace != self.namespace:
             raise ConfigurationError(
                 f"{key!r} is of the namespace {parts.namespace!r}, and this is {self.namespace!r}", argument="key"
@@ -70,6 +77,11 @@ class Site:
     async def close(self) -> None:
         """Close the connection."""
         await self.store.close()
+
+
+def canonical(text: str) -> str:
+    """Write a key as slotqueue does: seconds only where they are not zero, no zone. Other texts stay as they are."""
+    return _LOOSE.sub(lambda found: found["minute"] + (found["second"] or "") + found["mark"], text)
 
 
 def job_of_key(key: str) -> str:

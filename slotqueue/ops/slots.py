@@ -11,7 +11,7 @@ from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.words import did_you_mean
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
 from slotqueue.store.reading import Reader
-from slotqueue.store.readings import SlotKept
+from slotqueue.store.readings import Gap, SlotKept
 
 MOST_ROWS = 1000
 _LOOKED_AT = 2000
@@ -25,7 +25,7 @@ class SlotRow:
     """One slot in a list.
 
     Args:
-        key: the slot key.
+        key: the slot key; "" for a gap of slots that nobody decided.
         job: the job's name.
         fire_time: aware UTC instant.
         state: None where its keys are damaged.
@@ -36,6 +36,7 @@ class SlotRow:
         late: seconds from fire time to claim; None where unknown.
         claimed_at, began_at, ended_at: None for "not yet".
         note: why it ended, its last error, or what is damaged.
+        missed_after, missed_until: of a gap: its fire times lie in (after, until]; None for a slot.
     """
 
     key: str
@@ -51,6 +52,8 @@ class SlotRow:
     began_at: datetime | None
     ended_at: datetime | None
     note: str
+    missed_after: datetime | None = None
+    missed_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Recent:
 async def recent(
     site: Site, *, job: str | None = None, state: SlotState | Collection[SlotState] | None = None, limit: int = 20
 ) -> Recent:
-    """List the newest slots on record.
+    """List the newest slots on record, and the gaps of slots that nobody decided.
 
     Args:
         site: where to look.
@@ -90,6 +93,9 @@ async def recent(
         found = await reader.states(keys)
         keys = [key for key, word in zip(keys, found, strict=True) if word in states]
     rows = [_row(kept) for kept in await reader.slots(keys[: limit + _SPARE]) if kept.record or kept.damage]
+    if not states or SlotState.MISSED in states:
+        gaps = [_gap_row(name, gap) for name, some in (await reader.gaps(names)).items() for gap in some]
+        rows = sorted([*rows, *gaps], key=lambda row: (row.fire_time, row.key), reverse=True)
     return Recent(tuple(rows[:limit]), is_complete=is_all and len(rows) <= limit)
 
 
@@ -141,6 +147,13 @@ def _row(kept: SlotKept) -> SlotRow:
         ended_at=moment(numbers.ended),
         note=": ".join(filter(None, (record.why, record.error))) or kept.damage,
     )
+
+
+def _gap_row(job: str, gap: Gap) -> SlotRow:
+    """A gap of slots that nobody decided, under its last instant."""
+    after, until = from_ms(gap.after), from_ms(gap.until)
+    nothing = ("", 0, 0, None, None, None, from_ms(gap.recorded), gap.why, after, until)
+    return SlotRow("", job, until, SlotState.MISSED, gap.replica, *nothing)
 
 
 def moment(ms: int | None) -> datetime | None:

@@ -6,6 +6,10 @@ from slotqueue.ops.words import count, duration, instant, within
 from slotqueue.slots import SlotState
 from slotqueue.store.readings import Record, SlotKept
 
+_BY_HAND = (
+    "Nothing brings it back, and there is no command for it yet; if its work is still wanted, enqueue the task by hand."
+)
+
 
 def standing(kept: SlotKept, record: Record, now: int, task_seen: int | None) -> str:
     """Say where a slot stands, what is waited for and who will move it on; or where it ended and why.
@@ -31,10 +35,10 @@ def _open(kept: SlotKept, record: Record, now: int, task_seen: int | None) -> st
         case SlotState.HELD:
             what = "It is won, and waits while another slot of its job is out."
         case SlotState.QUEUED:
-            what = f"It waits in the queue since {_at(numbers.queued, now)}; no worker has begun it."
+            what = f"It has waited in the queue since {_at(numbers.queued, now)}; no worker has begun it."
             what += _who_could(record, now, task_seen)
         case SlotState.RUNNING:
-            what = f"The worker {record.worker} runs it since {_at(numbers.began, now)}."
+            what = f"The worker {record.worker} has been running it since {_at(numbers.began, now)}."
         case SlotState.POSTPONED:
             what = (
                 f"The worker {record.worker} handed it back; the worker system is to run it again, "
@@ -56,27 +60,25 @@ def _next_step(kept: SlotKept, record: Record, now: int) -> str:
     """What the sweep does at the deadline."""
     if kept.deadline is None:
         return "It is not among the open slots, so no sweep looks after it: its keys in Redis do not agree."
-    when = f"at {_at(kept.deadline, now)}"
+    when = f"after {_at(kept.deadline, now)}"
     will_miss = kept.deadline >= record.numbers.queued + record.terms.retention and not record.terms.requeue
     match record.state:
         case SlotState.RUNNING if record.terms.is_complete:
-            act = "another attempt is made"
+            act = "makes another attempt"
         case SlotState.RUNNING:
-            act = "it is given up as lost, because a repeat would be worse"
+            act = "gives it up as lost, because a repeat would be worse"
         case SlotState.QUEUED if will_miss:
-            act = "it is given up as missed"
+            act = "gives it up as missed"
         case SlotState.HELD:
-            act = "a sweep looks again"
+            act = "looks again"
         case _:
-            act = "it is enqueued again"
+            act = "enqueues it again"
     if record.state is SlotState.RUNNING:
         lease = "lasts until" if kept.deadline > now else "has passed:"
-        return f"Its lease {lease} {_at(kept.deadline, now)}; once it has passed, {act} by any replica's sweep."
+        return f"Its lease {lease} {_at(kept.deadline, now)}; once it has passed, any replica's sweep {act}."
     if kept.deadline <= now:
-        return (
-            f"Its deadline has passed ({_at(kept.deadline, now)}): {act} by the next sweep of a replica that knows it."
-        )
-    return f"Unless something happens before, {when} {act} by any replica's sweep."
+        return f"Its deadline has passed ({_at(kept.deadline, now)}): the next sweep of a replica with its job {act}."
+    return f"Unless something happens before, any replica's sweep {act} {when}."
 
 
 def _ended(kept: SlotKept, record: Record, now: int) -> str:
@@ -86,8 +88,8 @@ def _ended(kept: SlotKept, record: Record, now: int) -> str:
     match record.state:
         case SlotState.DONE:
             behind = duration(max(0, numbers.ended - numbers.fire))
-            again = "" if kept.done_ttl is not None else " Its done marker has expired."
-            return f"It is done{when}, {behind} after its fire time.{again}"
+            again = "" if kept.done_ttl is not None else " Its done marker is gone."
+            return f"It was done{when}, {behind} after its fire time.{again}"
         case SlotState.SENT:
             return (
                 f"It was handed to the queue{when}, and nobody reports what became of it: no guarded worker had "
@@ -95,9 +97,9 @@ def _ended(kept: SlotKept, record: Record, now: int) -> str:
             )
         case SlotState.DEAD:
             spent = f"{count(numbers.spent, 'attempt')} of {record.terms.max_attempts} spent"
-            return f"It is dead{when}{why} ({spent}). Only an operator brings it back."
+            return f"It was given up as dead{when}{why} ({spent}). {_BY_HAND}"
         case SlotState.LOST:
-            return f"It is lost{when}{why}. A repeat would be worse, so only an operator brings it back."
+            return f"It was lost{when}{why}. A repeat would be worse. {_BY_HAND}"
         case state:
             return f"It was {state.value}{when}{why}. It has not run."
 

@@ -141,11 +141,10 @@ class Reader:
         )
         pauses = [as_number(each) for each in map(self._sound, (paused, all_paused)) if each is not None]
         until = None if not pauses else 0 if 0 in pauses else max(pauses)
-        lines = [] if isinstance(gaps, Exception) else gaps
         return JobFacts(
             job_of(name, self._sound(known)),
             as_number(self._sound(decided)),
-            [gap for line in lines if (gap := gap_of(line)) is not None],
+            _gaps(gaps),
             until,
             as_number((self._sound(fleet) or "").partition(":")[0]),
         )
@@ -160,6 +159,15 @@ class Reader:
         """Read the names of all known jobs."""
         (found,) = await self._ask([lambda pipe: pipe.hkeys(self.keys.of("jobs"))])
         return [name for name in self._sound(found) if name != _FLEET]
+
+    async def gaps(self, jobs: Sequence[str]) -> dict[str, list[Gap]]:
+        """Read the gaps of slots that nobody decided, the newest 100 of each job, oldest first."""
+
+        def question(job: str) -> Queue:
+            return lambda pipe: pipe.lrange(self.keys.missed(job), 0, -1)
+
+        replies = await self._ask([question(job) for job in jobs])
+        return {job: _gaps(reply) for job, reply in zip(jobs, replies, strict=True)}
 
     # ---- processes
 
@@ -241,3 +249,8 @@ class Reader:
                 f"is of another type: {reply}"
             ) from reply
         return reply
+
+
+def _gaps(reply: Any) -> list[Gap]:  # noqa: ANN401 - a reply is anything until it is read
+    lines = [] if isinstance(reply, Exception) else reply
+    return [gap for line in lines if (gap := gap_of(line)) is not None]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from slotqueue.ops.words import instant
 from slotqueue.protocols import Gap, Known, Process, Run
-from slotqueue.slots import SlotState, from_ms, key_at
+from slotqueue.slots import Slot, SlotState, from_ms, key_at
 from tests.cli.conftest import Slotqueue
 from tests.store.stage import DAY, EPOCH_VALUE, HOUR, NAMESPACE, Stage
 
@@ -22,13 +22,13 @@ EXPLAINED = {
     SlotState.CLAIMED: "It is claimed, and its first enqueue is under way or was refused. Unless something happens",
     SlotState.HELD: "It is won, and waits while another slot of its job is out.",
     SlotState.QUEUED: "no worker has begun it. A guarded worker with the task arq:do_rollup was last seen",
-    SlotState.RUNNING: "The worker w1 runs it since",
+    SlotState.RUNNING: "The worker w1 has been running it since",
     SlotState.POSTPONED: "The worker w1 handed it back; the worker system is to run it again",
     SlotState.FAILED: "The worker system gave it up; 1 attempt of 5 spent, another one is due.",
     SlotState.SENT: "nobody reports what became of it: no guarded worker had registered the task arq:do_rollup.",
-    SlotState.DONE: "It is done at",
-    SlotState.DEAD: "failed in w1 (1 attempt of 5 spent). Only an operator brings it back. Its last error: ValueError",
-    SlotState.LOST: "its worker w1 fell silent. A repeat would be worse, so only an operator brings it back.",
+    SlotState.DONE: "It was done at",
+    SlotState.DEAD: "failed in w1 (1 attempt of 5 spent). Nothing brings it back, and there is",
+    SlotState.LOST: "its worker w1 fell silent. A repeat would be worse. Nothing brings it back, and there",
     SlotState.SKIPPED: "paused. It has not run.",
     SlotState.MISSED: "nothing took it up during its retention. It has not run.",
 }
@@ -158,12 +158,12 @@ def test_a_queued_slot_without_any_worker_says_so(slotqueue: Slotqueue, stage: S
 
 def test_a_queued_slot_that_may_not_repeat_ends_as_missed(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
     slip = stage.queued(stage.job(on_crash="skip"))
-    assert "it is given up as missed by any replica's sweep" in says(slotqueue, redis_url, slip.key)
+    assert "any replica's sweep gives it up as missed after" in says(slotqueue, redis_url, slip.key)
     slip = stage.queued(stage.job(on_crash="complete"))
-    assert "it is enqueued again by any replica's sweep" in says(slotqueue, redis_url, slip.key)
+    assert "any replica's sweep enqueues it again after" in says(slotqueue, redis_url, slip.key)
 
 
-@pytest.mark.parametrize("on_crash, outcome", [("complete", "another attempt is made"), ("skip", "given up as lost")])
+@pytest.mark.parametrize("on_crash, outcome", [("complete", "makes another attempt"), ("skip", "gives it up as lost")])
 def test_a_passed_lease_says_what_comes(
     slotqueue: Slotqueue, stage: Stage, redis_url: str, on_crash: str, outcome: str
 ) -> None:
@@ -247,25 +247,63 @@ def test_a_missed_gap_tells_from_when_to_when_and_why(slotqueue: Slotqueue, stag
     said = says(slotqueue, redis_url, hourly(3))
     assert said.startswith("It was missed: nobody decided the slots after ")
     assert "(older than the lookback). Recorded at " in said
+    found = told(slotqueue, redis_url, hourly(3))
+    assert (found["state"], found["no_record"]) == (None, "missed")
+    assert found["missed"]["after"] == instant(now - 5 * HOUR)
+    assert found["missed"]["until"] == instant(now - HOUR)
+    assert found["missed"]["reason"] == "older than the lookback"
+
+
+@pytest.mark.parametrize("key, why", [(hourly(-2), "not_due"), (hourly(1, "rolup"), "unknown_job")])
+def test_as_json_each_absence_has_a_word(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str, key: str, why: str
+) -> None:
+    register(stage)
+    assert told(slotqueue, redis_url, key)["no_record"] == why
+
+
+def test_as_json_the_terms_are_words_and_seconds(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    terms = told(slotqueue, redis_url, stage.claimed().key)["terms"]
+    assert (terms["on_crash"], terms["on_failure"], terms["overlap"]) == ("complete", "dead", "allow")
+    assert (terms["lease"], terms["requeue_after"], terms["expires"]) == (60, 300, None)
 
 
 def test_a_slot_from_before_the_schedule_was_known_is_not_owed(
     slotqueue: Slotqueue, stage: Stage, redis_url: str
 ) -> None:
     register(stage)
-    assert "and owes nothing from before" in says(slotqueue, redis_url, hourly(5))
+    found = told(slotqueue, redis_url, hourly(5))
+    assert "nothing is owed from before; if the job ran before then, Redis may have lost its data" in found["says"]
+    assert found["no_record"] == "no_record"
 
 
-def test_a_decided_slot_without_a_record_has_expired(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
-    register(stage, since=stage.now() - 10 * DAY, decided=stage.now() - HOUR)
-    assert says(slotqueue, redis_url, hourly(48)).startswith("Its record has expired: everything up to ")
+def test_a_record_has_expired_only_where_the_slot_is_older_than_records_are_kept(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    register(stage, since=stage.now() - 200 * DAY, decided=stage.now() - HOUR)
+    old, young = told(slotqueue, redis_url, hourly(24 * 100)), told(slotqueue, redis_url, hourly(48))
+    assert old["no_record"] == "expired"
+    assert old["says"].startswith("Its record has expired: it is kept for 90 d after the end, and it was due 100 d")
+    assert young["no_record"] == "no_record"
+    assert young["says"].startswith("There is no record, although everything up to ")
+    assert "it is not a slot of the schedule, or its record has expired or is lost." in young["says"]
+
+
+def test_with_the_application_the_history_of_the_job_decides_what_has_expired(
+    write_app: WriteApp, slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    register(stage, since=stage.now() - 200 * DAY, decided=stage.now() - HOUR)
+    write_app('slots.add("rollup", Every(hours=1), history=2 * 86400)\n', redis_url)
+    old, young = (json.loads(slotqueue("show", "app:slots", hourly(ago), "--json").stdout) for ago in (72, 24))
+    assert (old["no_record"], young["no_record"]) == ("expired", "no_record")
+    assert "Redis may have lost its data" in young["says"]
 
 
 def test_a_done_marker_outlives_the_record(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
     run = stage.running()
     stage.finish(run)
     stage.redis.delete(f"{run.slip.key}:record")
-    assert says(slotqueue, redis_url, run.slip.key).startswith("It is done, finished by w1; its record has expired")
+    assert says(slotqueue, redis_url, run.slip.key).startswith("It was done, finished by w1; its record is gone: ")
 
 
 def test_a_claim_whose_record_is_gone_names_its_owner(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
@@ -279,17 +317,20 @@ def test_a_due_slot_that_nobody_decided_says_whether_replicas_are_up(
 ) -> None:
     register(stage, since=stage.now() - DAY)
     said = says(slotqueue, redis_url, hourly(1))
-    assert "nobody has decided it. Replicas that know the job are up: the next pass decides it." in said
-    seen, _, uptime = stage.redis.hget("ran:jobs", "").partition(":")
-    stage.redis.hset("ran:jobs", "", f"{int(seen) - HOUR}:{uptime}")
-    assert "No replica is up; one was last seen at" in says(slotqueue, redis_url, hourly(1))
+    assert "nobody has decided it. A replica that knows the job was last seen " in said
+    assert "(they register every 5 min): if it is up, its next pass decides the slot." in said
+    seen, _, about = stage.redis.hget("ran:replicas", "r1").partition(" ")
+    stage.redis.hset("ran:replicas", "r1", f"{int(seen) - HOUR} {about}")
+    assert "No replica was seen lately: the last one 1 h ago, and they" in says(slotqueue, redis_url, hourly(1))
+    stage.run(stage.verbs.leave("r1"))
+    assert "none has come, or all have left; one last registered" in says(slotqueue, redis_url, hourly(1))
 
 
 def test_a_job_that_no_replica_knows_any_more_says_so(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
     now = stage.now()
     register(stage)
     stage.redis.hset("ran:jobs", "rollup", f"v1:{now - DAY}:{now - HOUR}:0")
-    assert "Replicas are up, and none of them knows the job since" in says(slotqueue, redis_url, hourly(1))
+    assert "and none has known the job since" in says(slotqueue, redis_url, hourly(1))
 
 
 def test_a_paused_job_says_so(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
@@ -328,6 +369,35 @@ def test_an_operators_slot_without_a_record_is_told_from_the_schedules(
 
 
 # ---- what it is asked
+
+
+def test_a_key_is_found_however_it_is_written(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    job = stage.job("a:b")
+    at = from_ms(stage.now() - HOUR).replace(second=0, microsecond=0)
+    slip = stage.claimed(job, Slot(key_at(NAMESPACE, "a:b", at), "a:b", at, at - job.period))
+    text = at.strftime("%Y-%m-%dT%H:%M")
+    ahead = at.astimezone(timezone(timedelta(hours=2))).isoformat()
+    for words in (
+        [slip.key],
+        [f"{slip.key}:00"],
+        [f"{slip.key}Z"],
+        [f"{slip.key}:00.000z"],
+        [f"{slip.key}:00+00:00"],
+        ["a:b", text],
+        ["a:b", f"{text}:00Z"],
+        ["a:b", ahead],
+    ):
+        result = slotqueue("show", *words, "--redis", redis_url)
+        assert result.stdout.splitlines()[0] == f"{slip.key}: claimed", (words, result.output)
+    assert slotqueue("show", f"{slip.key}:30Z", "--redis", redis_url).stdout.startswith(f"{slip.key}:30: ")
+
+
+def test_a_job_and_an_instant_may_follow_the_application(
+    write_app: WriteApp, slotqueue: Slotqueue, redis_url: str
+) -> None:
+    write_app(ROLLUP, redis_url)
+    result = slotqueue("show", "app:slots", "rollup", "2026-10-02T03:07:00Z")
+    assert result.stdout.startswith("ran:rollup:2026-10-02T03:07: not on record")
 
 
 @pytest.mark.parametrize("key", ["foo", "ran:rollup", "ran:rollup:2026-13-40T03:00", "ran:rollup:2026-10-02"])

@@ -8,9 +8,11 @@ from datetime import timedelta
 
 import pytest
 
+from slotqueue.ops.words import instant
+from slotqueue.protocols import Gap
 from slotqueue.slots import SlotState
 from tests.cli.conftest import Slotqueue
-from tests.store.stage import Stage
+from tests.store.stage import EPOCH_VALUE, HOUR, Stage
 
 WriteApp = Callable[..., None]
 
@@ -157,3 +159,20 @@ def test_slots_whose_records_expired_are_left_out(slotqueue: Slotqueue, stage: S
     kept, gone = stage.claimed(job), stage.claimed(job)
     stage.redis.delete(gone.key, f"{gone.key}:record")
     assert listed(slotqueue, redis_url) == [kept.key]
+
+
+def test_gaps_are_listed_among_the_slots_and_as_missed(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    known(stage, "rollup")
+    now = stage.now()
+    gap = Gap(stage.job(), now - 5 * HOUR, now - HOUR, "older than the lookback")
+    stage.run(stage.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE))
+    slip, _ = stage.in_state(SlotState.MISSED)
+    stage.claimed()
+    rows = json.loads(slotqueue("slots", "--redis", redis_url, "--state", "missed", "--json").stdout)
+    assert [row["key"] for row in rows] == [slip.key, ""]
+    assert (rows[1]["job"], rows[1]["state"], rows[1]["note"]) == ("rollup", "missed", "older than the lookback")
+    assert (rows[1]["missed_after"], rows[1]["missed_until"]) == (instant(now - 5 * HOUR), instant(now - HOUR))
+    assert len(listed(slotqueue, redis_url)) == 3
+    assert listed(slotqueue, redis_url, "--state", "claimed") != [""]
+    shown = slotqueue("slots", "--redis", redis_url).stdout
+    assert f"rollup: after {instant(now - 5 * HOUR)} up to {instant(now - HOUR)}  missed" in shown
