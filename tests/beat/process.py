@@ -116,7 +116,7 @@ class Fleet:
         """Start beats and wait until each of them ticks."""
         beats = [self.start(**said) for _ in range(count)]
         for beat in beats:
-            beat.wait_for("ticks,")
+            beat.wait_for(" ticks")
         return beats
 
     def messages(self, queue: str = "celery") -> list[dict[str, Any]]:

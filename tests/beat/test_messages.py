@@ -67,7 +67,7 @@ def test_one_line_guards_workers_that_have_no_slot_queue(fleet: Fleet) -> None:
 def test_every_worker_is_a_replica_and_its_children_are_not(fleet: Fleet) -> None:
     workers = [fleet.start((*WORKER, "-n", f"w{i}@%h"), guarded=True, ticking_workers=True) for i in range(2)]
     for worker in workers:
-        worker.wait_for("ticks,")
+        worker.wait_for(" ticks")
     eventually(lambda: len(list(fleet.redis.scan_iter("*:done"))) >= 3, what="done slots")
     workers[0].kill()
     before = len(list(fleet.redis.scan_iter("*:done")))
@@ -82,5 +82,5 @@ def test_every_worker_is_a_replica_and_its_children_are_not(fleet: Fleet) -> Non
 
 def test_a_worker_with_a_solo_pool_ticks_while_it_works(fleet: Fleet) -> None:
     entries = {"nap": {"task": "sleep", "schedule": 1, "args": [0.6]}}
-    fleet.start((*WORKER, "-P", "solo"), entries=entries, guarded=True, ticking_workers=True).wait_for("ticks,")
+    fleet.start((*WORKER, "-P", "solo"), entries=entries, guarded=True, ticking_workers=True).wait_for(" ticks")
     eventually(lambda: len(list(fleet.redis.scan_iter("*:done"))) >= 3, what="done slots")
