@@ -12,8 +12,9 @@ from slotqueue.cli.loading import Misconfigured, load_app
 from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
-from slotqueue.ops.checking import Checked, Finding, JobChecked, Severity, check_jobs
+from slotqueue.ops.checking import Checked, JobChecked, check_jobs
 from slotqueue.ops.checking import check as check_site
+from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.words import count, instant
 
 

@@ -6,7 +6,8 @@
 
 from slotqueue.ops.absence import Why
 from slotqueue.ops.account import Account, LastRun, Missed, account
-from slotqueue.ops.checking import Checked, Finding, JobChecked, Severity, check, check_jobs
+from slotqueue.ops.checking import Checked, JobChecked, check, check_jobs
+from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import Fire, upcoming
 from slotqueue.ops.site import Site
 from slotqueue.ops.slots import Recent, SlotRow, recent

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from slotqueue.jobs import LONGEST_HISTORY, Job
-from slotqueue.ops.words import did_you_mean, duration, instant, within
+from slotqueue.ops.words import did_you_mean, duration, instant, schedule_words, within
 from slotqueue.slots import KeyParts, to_ms
 from slotqueue.store.reading import JobFacts
 from slotqueue.store.readings import Gap, SlotKept
@@ -199,7 +199,7 @@ def _no_fire_time(asked: Question) -> Absence | None:
         return Absence(Why.NO_RECORD, said)
     shown = " and ".join(instant(each) for each in near if each is not None)
     said = (
-        f"It is not a slot of this schedule ({asked.job.schedule}): it does not fire at {instant(at)}. "
+        f"It is not a slot of this schedule ({schedule_words(asked.job.schedule)}): it does not fire at {instant(at)}. "
         f"The fire times next to it are {shown or 'none'}."
     )
     return Absence(Why.NOT_A_SLOT, said)

@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from slotqueue.app import SlotQueue
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Job
+from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import fire_times
+from slotqueue.ops.guards import check_aims, check_guards, check_queued, check_workers_alone
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import did_you_mean, duration, instant
+from slotqueue.ops.words import schedule_words
 from slotqueue.slots import from_ms
 from slotqueue.store import AsyncStore
 from slotqueue.store.checks import Level, check_redis
 
-_SILENT_MS = 10 * 60_000
-"""A guarded worker says every minute that it is there."""
 _SHOWN = 3
-
-
-class Severity(StrEnum):
-    """How bad a finding is."""
-
-    PROBLEM = "problem"
-    """Something will not work."""
-    WARNING = "warning"
-    """It works, and promises less than it could."""
-    NOTE = "note"
-    """Good to know."""
+_OPEN_LOOKED_AT = 500
+"""Open slots that are read, those whose deadline comes first: enough to see that workers do not begin them."""
 
 
 _SEVERITIES = {Level.ERROR: Severity.PROBLEM, Level.WARNING: Severity.WARNING, Level.NOTE: Severity.NOTE}
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that `check` found.
-
-    Args:
-        severity: how bad it is.
-        about: "job 'rollup'", "redis", "workers", "application".
-        text: what is wrong and what would be right.
-    """
-
-    severity: Severity
-    about: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +74,14 @@ async def check(site: Site, *, now: datetime | None = None) -> Checked:
     redis_findings = await _check_redis(site.store)
     tasks = await reader.tasks()
     at = await reader.now()
+    queued = check_queued(await reader.slots(await reader.open_keys(_OPEN_LOOKED_AT)), at)
     if site.app is None:
-        return Checked((), (*redis_findings, *_workers_alone(tasks, at)), asked_redis=True)
+        return Checked((), (*redis_findings, *check_workers_alone(tasks, at), *queued), asked_redis=True)
     jobs, findings = _check_jobs(site.app, now or datetime.now(UTC), tasks)
-    guards = _check_guards(list(site.app.jobs.values()), tasks, at)
-    return Checked(tuple(jobs), (*findings, *guards, *redis_findings), asked_redis=True)
+    mine = list(site.app.jobs.values())
+    guards = check_guards(mine, tasks, at)
+    aims = check_aims(mine, site.app.enqueuers, await reader.workers())
+    return Checked(tuple(jobs), (*findings, *guards, *aims, *queued, *redis_findings), asked_redis=True)
 
 
 def check_jobs(app: SlotQueue, *, now: datetime | None = None) -> Checked:
@@ -134,53 +111,8 @@ def _check_jobs(
         seen = tasks.get(job.task_name) if tasks is not None else None
         is_guarded = None if tasks is None else seen is not None
         at = from_ms(seen) if seen is not None else None
-        checked.append(JobChecked(job.name, str(job.schedule), job.task_name, tuple(fires), is_guarded, at))
+        checked.append(JobChecked(job.name, schedule_words(job.schedule), job.task_name, tuple(fires), is_guarded, at))
     return checked, findings
-
-
-def _check_guards(jobs: Collection[Job], tasks: Mapping[str, int], now: int) -> list[Finding]:
-    """Tasks that no guarded worker has: a slip of the pen where such workers are known, unguarded workers otherwise."""
-    findings = []
-    for kind in dict.fromkeys(job.enqueuer for job in jobs):
-        mine = [job for job in jobs if job.enqueuer == kind]
-        known = [task.partition(":")[2] for task in tasks if task.startswith(f"{kind}:")]
-        if known:
-            findings += [_check_guard(job, known, tasks.get(job.task_name), now) for job in mine]
-        else:
-            findings.append(_unguarded(kind, mine))
-    return [finding for finding in findings if finding is not None]
-
-
-def _check_guard(job: Job, known: Collection[str], seen: int | None, now: int) -> Finding | None:
-    about = f"job {job.name!r}"
-    if seen is None:
-        hint = did_you_mean(job.task, known)
-        text = f"no guarded {job.enqueuer} worker has the task {job.task!r}: nobody would report on its slots; {hint}"
-        return Finding(Severity.PROBLEM, about, text)
-    if now - seen > _SILENT_MS:
-        text = (
-            f"the last guarded {job.enqueuer} worker with the task {job.task!r} was seen {duration(now - seen)} ago, "
-            f"at {instant(seen)}: are its workers up?"
-        )
-        return Finding(Severity.WARNING, about, text)
-    return None
-
-
-def _unguarded(kind: str, jobs: Collection[Job]) -> Finding:
-    text = (
-        f"no guarded {kind} worker is known, so a slot is sent once and nobody reports what became of it "
-        f"({len(jobs)} of the jobs); let the workers register first, then start replicas"
-    )
-    return Finding(Severity.WARNING, "workers", text)
-
-
-def _workers_alone(tasks: Mapping[str, int], now: int) -> list[Finding]:
-    if not tasks:
-        return [Finding(Severity.WARNING, "workers", "no guarded worker is known in this namespace")]
-    newest = max(tasks.values())
-    if now - newest > _SILENT_MS:
-        return [Finding(Severity.WARNING, "workers", f"the last guarded worker was seen {duration(now - newest)} ago")]
-    return []
 
 
 def _without_job(error: ConfigurationError) -> str:

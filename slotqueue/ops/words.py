@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from slotqueue.slots import from_ms
 
@@ -33,6 +33,23 @@ def duration(ms: float) -> str:
         if len(words) == 2:
             break
     return " ".join(word for word in words if word)
+
+
+def schedule_words(schedule: object) -> str:
+    """Say a schedule as its text does, but a period with its units: "every 5 min", "every 1 h, offset 5 min"."""
+    period, offset = getattr(schedule, "period", None), getattr(schedule, "offset", None)
+    if not isinstance(period, timedelta):
+        return str(schedule)
+    said = f"every {_exactly(period)}"
+    return f"{said}, offset {_exactly(offset)}" if isinstance(offset, timedelta) and offset else said
+
+
+def _exactly(span: timedelta) -> str:
+    ms, words = round(span / timedelta(milliseconds=1)), []
+    for size, unit in (*_UNITS, (1, "ms")):
+        count, ms = divmod(ms, size)
+        words.append(f"{count} {unit}" if count else "")
+    return " ".join(filter(None, words))
 
 
 def within(at: int, now: int) -> str:

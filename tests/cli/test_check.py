@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,7 +68,94 @@ def test_unguarded_workers_are_a_warning(
     code, found = findings(slotqueue, "app:slots")
     assert code == 0
     assert [(severity, about) for severity, about, _ in found] == [("warning", "workers")]
-    assert "no guarded fake worker is known" in found[0][2]
+    assert found[0][2].startswith("no guarded fake worker is known for 2 jobs, so their slots are sent once")
+
+
+def test_without_guarded_arq_workers_the_likely_cause_is_named(
+    write_app: WriteApp, slotqueue: Slotqueue, sound_stage: Stage, redis_url: str
+) -> None:
+    write_app("", redis_url)
+    path = Path("app.py")
+    path.write_text(path.read_text().replace('kind = "fake"', 'kind = "arq"') + JOBS)
+    _, found = findings(slotqueue, "app:slots")
+    assert "the settings class lacks `@slots.worker`" in found[0][2]
+
+
+AIMED = 'Fake.place = "localhost:6379/0"\nFake.queue_of = lambda self, job: job.queue or "main"\n'
+
+
+def enlist(stage: Stage, **about: str) -> None:
+    tasks = ("fake:nightly", "fake:digest")
+    stage.run(stage.verbs.enlist(Process("w1", json.dumps({"worker": "fake", **about}), tasks)))
+
+
+def test_a_queue_on_which_no_worker_listens_is_a_problem(
+    write_app: WriteApp, slotqueue: Slotqueue, sound_stage: Stage, redis_url: str
+) -> None:
+    write_app(AIMED + JOBS.replace("minutes=5)", 'minutes=5), queue="quick"'), redis_url)
+    enlist(sound_stage, queue="main", redis="127.0.0.1:6379/0")
+    code, found = findings(slotqueue, "app:slots")
+    assert code == 1
+    ((severity, about, text),) = found
+    assert (severity, about) == ("problem", "job 'digest'")
+    assert text.startswith(
+        "no known worker listens on the queue 'quick' that the job is sent to (workers listen on 'main'): "
+    )
+
+
+@pytest.mark.parametrize(
+    "place, is_told",
+    [
+        ("localhost:6379/0", False),
+        ("127.0.0.1:6379/0", False),
+        ("redis.internal:6379/0", False),
+        ("localhost:6379/1", True),
+        ("localhost:6380/0", True),
+        ("/run/redis.sock/0", False),
+        ("", False),
+    ],
+)
+def test_another_redis_is_a_warning_and_another_name_of_it_is_none(
+    write_app: WriteApp, slotqueue: Slotqueue, sound_stage: Stage, redis_url: str, place: str, is_told: bool
+) -> None:
+    write_app(AIMED + JOBS, redis_url)
+    enlist(sound_stage, queue="main", redis=place)
+    code, found = findings(slotqueue, "app:slots")
+    assert code == 0
+    assert [(severity, about) for severity, about, _ in found] == (
+        [("warning", "job 'nightly'"), ("warning", "job 'digest'")] if is_told else []
+    )
+
+
+def test_slots_that_wait_in_the_queue_for_too_long_are_a_warning(
+    write_app: WriteApp, slotqueue: Slotqueue, sound_stage: Stage, redis_url: str
+) -> None:
+    write_app("", redis_url)
+    job = sound_stage.job(done_within=60)
+    sound_stage.queued(job)
+    assert not [text for _, about, text in findings(slotqueue, "app:slots")[1] if about == "workers"]
+    late = sound_stage.queued(job, sound_stage.slot(job, 120))
+    (text,) = [text for _, about, text in findings(slotqueue, "app:slots")[1] if about == "workers"]
+    assert text.startswith(f"1 slot should be done by now, and no worker has begun it ({late.key}, for example)")
+
+
+def test_a_worker_that_missed_two_reports_is_told(
+    write_app: WriteApp, slotqueue: Slotqueue, sound_stage: Stage, redis_url: str
+) -> None:
+    write_app(JOBS, redis_url)
+    enlist(sound_stage)
+    sound_stage.redis.zincrby("ran:tasks", -100_000, "fake:nightly")
+    assert findings(slotqueue, "app:slots") == (0, [])
+    sound_stage.redis.zincrby("ran:tasks", -60_000, "fake:nightly")
+    (found,) = findings(slotqueue, "app:slots")[1]
+    assert found[:2] == ("warning", "job 'nightly'")
+
+
+def test_a_period_is_said_with_its_units(write_app: WriteApp, slotqueue: Slotqueue) -> None:
+    write_app(JOBS + 'slots.add("odd", Every(seconds=3605, offset=90))\n')
+    out = " ".join(slotqueue("check", "app:slots", "--offline").stdout.split())
+    assert "every 5 min fake:digest" in out
+    assert "every 1 h 5 s, offset 1 min 30 s fake:odd" in out
 
 
 def test_workers_that_were_not_seen_for_a_while_are_a_warning(
@@ -168,7 +256,8 @@ def test_without_redis_it_is_3(write_app: WriteApp, slotqueue: Slotqueue) -> Non
 def test_a_redis_alone_can_be_checked(slotqueue: Slotqueue, own_server: Server) -> None:
     code, found = findings(slotqueue, "--redis", own_server.url)
     assert code == 0
-    assert ("warning", "workers", "no guarded worker is known in this namespace") in found
+    (text,) = (text for severity, about, text in found if (severity, about) == ("warning", "workers"))
+    assert text.startswith("no guarded worker is known in this namespace: no worker was started yet, or the settings")
 
 
 def test_with_nothing_to_check_it_is_2(slotqueue: Slotqueue) -> None:

@@ -347,7 +347,7 @@ def test_with_the_application_an_instant_between_is_no_slot(
     result = slotqueue("show", "app:slots", key_at("ran", "rollup", at))
     assert result.exit_code == 0
     assert (
-        "It is not a slot of this schedule (every 3600s): it does not fire at 2026-10-02T03:07:00Z. "
+        "It is not a slot of this schedule (every 1 h): it does not fire at 2026-10-02T03:07:00Z. "
         "The fire times next to it are 2026-10-02T03:00:00Z and 2026-10-02T04:00:00Z."
     ) in result.stdout
 

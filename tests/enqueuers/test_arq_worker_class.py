@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any, cast
 
 import pytest
-from arq.connections import RedisSettings
+from arq.connections import ArqRedis, RedisSettings
 from arq.cron import cron
 from arq.worker import Worker, func, get_kwargs
+from redis.asyncio import ConnectionPool
 
-from slotqueue.enqueuers.arq import guard_worker
+from slotqueue.enqueuers.arq import ArqEnqueuer, guard_worker
 from slotqueue.enqueuers.arq.guarded import Guarded, Limits
+from slotqueue.enqueuers.arq.places import place_of
 from slotqueue.errors import ConfigurationError
 from slotqueue.guard import AsyncGuard
 from slotqueue.protocols import Process
@@ -217,3 +220,23 @@ async def test_fact_arq_takes_a_guarded_class() -> None:
     )
     guard(settings)
     assert list(Worker(**seen_by_arq(settings)).functions) == ["send", "os.path.join", "another"]
+
+
+async def test_a_worker_tells_its_queue_and_its_redis_without_the_password() -> None:
+    opened = Opened()
+    redis = RedisSettings(host="queue.internal", port=6380, database=2, password="hunter2")
+    settings = guard(make(functions=[send], queue_name="mail", redis_settings=redis), opened=opened)
+    await settings.on_startup({})
+    await settings.on_shutdown({})
+    about = json.loads(opened.workers[0].about)
+    assert (about["worker"], about["queue"], about["redis"]) == ("arq", "mail", "queue.internal:6380/2")
+    assert "hunter2" not in opened.workers[0].about
+
+
+def test_each_form_of_a_redis_has_a_place_without_a_password() -> None:
+    pool = ArqRedis(ConnectionPool.from_url("redis://:hunter2@cache:6390/3"))
+    assert place_of(pool) == "cache:6390/3"
+    assert place_of(None) == "localhost:6379/0"
+    assert place_of(RedisSettings(unix_socket_path="/run/r.sock", database=1)) == "/run/r.sock/1"
+    enqueuer = ArqEnqueuer(pool, queue_name="mail")
+    assert enqueuer.place == "cache:6390/3"

@@ -28,6 +28,7 @@ from arq.jobs import Deserializer, Serializer
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
 from slotqueue.enqueuers.arq.payload import check_arguments, payload_of, why_given_up
+from slotqueue.enqueuers.arq.places import place_of
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job, Terms
 from slotqueue.protocols import Accepted, Delivery, Message, Refused, Waiting
@@ -109,6 +110,15 @@ class ArqEnqueuer:
             ) from None
         # arq takes user and password from the URL as they stand there, escapes and all.
         self._settings = replace(settings, username=_plain(settings.username), password=_plain(settings.password))
+
+    @property
+    def place(self) -> str:
+        """Where its Redis is, without a password: "host:port/database"."""
+        return place_of(self._given_pool or self._settings)
+
+    def queue_of(self, job: Job) -> str:
+        """Name the queue that a job is sent to."""
+        return job.queue or self.queue_name
 
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`."""

@@ -18,6 +18,7 @@ from arq.worker import Function
 
 from slotqueue.enqueuers.arq.delivery import deliver
 from slotqueue.enqueuers.arq.guarded import Connection, Guarded, Limits, TaskFunction
+from slotqueue.enqueuers.arq.places import place_of
 from slotqueue.errors import ConfigurationError
 from slotqueue.guard import AsyncGuard, worker_process
 from slotqueue.protocols import Process
@@ -49,7 +50,7 @@ def guard_worker(settings: C, *, namespace: str, open_guard: OpenGuard) -> C:
     own = vars(settings).get(_MARK)
     connections: dict[str, _Connection] = dict(own or {})
     if namespace not in connections:
-        connections[namespace] = _Connection(open_guard, settings.__qualname__)
+        connections[namespace] = _Connection(open_guard, settings)
     setattr(settings, _MARK, connections)
     guarded = [_guard(each, settings, connections) for each in functions]
     setattr(settings, "functions", guarded)  # noqa: B010 - mypy knows nothing of the class
@@ -63,10 +64,10 @@ def guard_worker(settings: C, *, namespace: str, open_guard: OpenGuard) -> C:
 class _Connection:
     """Implements `Connection`: opened when the worker starts, at the latest when it meets its first slot."""
 
-    def __init__(self, open_guard: OpenGuard, settings_name: str) -> None:
+    def __init__(self, open_guard: OpenGuard, settings: type) -> None:
         self.functions: Sequence[object] = ()
         self._open_guard = open_guard
-        self._settings_name = settings_name
+        self._settings = settings
         self._guard: AsyncGuard | None = None
         self._main: asyncio.Task[Any] | None = None
 
@@ -74,7 +75,7 @@ class _Connection:
     def guard(self) -> AsyncGuard:
         if self._guard is None:
             tasks = [f"arq:{_name_of(each)}" for each in self.functions]
-            self._guard = self._open_guard(worker_process(tasks, worker="arq", settings=self._settings_name))
+            self._guard = self._open_guard(worker_process(tasks, worker="arq", **self._about()))
             self._guard.start()
         return self._guard
 
@@ -82,6 +83,13 @@ class _Connection:
     def is_stopping(self) -> bool | None:
         """Whether arq has cancelled its main task: with the jobs when it stops, not when it aborts a job."""
         return None if self._main is None else self._main.done() or self._main.cancelling() > 0
+
+    def _about(self) -> dict[str, str]:
+        """What `check` compares with where the jobs are sent; no password."""
+        facts = vars(self._settings)
+        redis = facts.get("redis_pool") or facts.get("redis_settings")
+        queue = facts.get("queue_name") or default_queue_name
+        return {"settings": self._settings.__qualname__, "queue": queue, "redis": place_of(redis)}
 
     async def start(self) -> None:
         """Open the guard; called in arq's main task."""

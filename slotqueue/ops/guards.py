@@ -1,0 +1,139 @@
+"""What `check` finds about workers: whether they are guarded, there, and where the messages go. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from slotqueue.jobs import Job
+from slotqueue.ops.findings import Finding, Severity
+from slotqueue.ops.words import count, did_you_mean, duration, instant
+from slotqueue.protocols import Enqueuer
+from slotqueue.slots import SlotState
+from slotqueue.store.readings import ProcessSeen, SlotKept
+
+_SILENT_MS = 150_000
+"""A guarded worker says every minute that it is there."""
+
+
+@runtime_checkable
+class Aimed(Protocol):
+    """An enqueuer that can say where it sends."""
+
+    place: str
+    """Its Redis: "host:port/database"."""
+
+    def queue_of(self, job: Job) -> str:
+        """Name the queue that a job is sent to."""
+        ...
+
+
+def check_guards(jobs: Collection[Job], tasks: Mapping[str, int], now: int) -> list[Finding]:
+    """Tasks that no guarded worker has: a slip of the pen where such workers are known, unguarded workers otherwise."""
+    findings = []
+    for kind in dict.fromkeys(job.enqueuer for job in jobs):
+        mine = [job for job in jobs if job.enqueuer == kind]
+        known = [task.partition(":")[2] for task in tasks if task.startswith(f"{kind}:")]
+        if known:
+            findings += [_check_guard(job, known, tasks.get(job.task_name), now) for job in mine]
+        else:
+            findings.append(_unguarded(kind, mine))
+    return [finding for finding in findings if finding is not None]
+
+
+def check_aims(
+    jobs: Collection[Job], enqueuers: Mapping[str, Enqueuer], workers: Sequence[ProcessSeen]
+) -> list[Finding]:
+    """Messages that go where no known worker listens: another queue, or another Redis."""
+    findings = []
+    for job in jobs:
+        enqueuer = enqueuers[job.enqueuer]
+        known = [each.about for each in workers if each.about.get("worker") == job.enqueuer and each.about.get("queue")]
+        if not known or not isinstance(enqueuer, Aimed):
+            continue
+        about, queue = f"job {job.name!r}", enqueuer.queue_of(job)
+        places = {str(each.get("redis", "")) for each in known if each["queue"] == queue}
+        if not places:
+            names = ", ".join(sorted({repr(each["queue"]) for each in known}))
+            text = (
+                f"no known worker listens on the queue {queue!r} that the job is sent to (workers listen on {names}): "
+                "give the job's `queue`, the enqueuer's `queue_name` or the worker's `queue_name` the same name"
+            )
+            findings.append(Finding(Severity.PROBLEM, about, text))
+        elif all(_is_elsewhere(enqueuer.place, place) for place in places):
+            text = (
+                f"it is sent to {enqueuer.place}, and the workers on the queue {queue!r} listen at "
+                f"{', '.join(sorted(places))}: is that the same Redis and database?"
+            )
+            findings.append(Finding(Severity.WARNING, about, text))
+    return findings
+
+
+def check_queued(open_slots: Sequence[SlotKept], now: int) -> list[Finding]:
+    """Slots that the queue accepted and nobody has begun within the job's `done_within`."""
+    late = [
+        kept.key
+        for kept in open_slots
+        if kept.record is not None
+        and kept.record.state is SlotState.QUEUED
+        and 0 < kept.record.terms.done_within < now - kept.record.numbers.fire
+    ]
+    if not late:
+        return []
+    them = "it" if len(late) == 1 else "them"
+    text = (
+        f"{count(len(late), 'slot')} should be done by now, and no worker has begun {them} ({min(late)}, for example): "
+        "are workers up, and on the right queue?"
+    )
+    return [Finding(Severity.WARNING, "workers", text)]
+
+
+def check_workers_alone(tasks: Mapping[str, int], now: int) -> list[Finding]:
+    """Whether any guarded worker is there, where no application says which tasks there are."""
+    if not tasks:
+        text = f"no guarded worker is known in this namespace{_cause('arq')}"
+        return [Finding(Severity.WARNING, "workers", text)]
+    newest = max(tasks.values())
+    if now - newest > _SILENT_MS:
+        return [Finding(Severity.WARNING, "workers", f"the last guarded worker was seen {duration(now - newest)} ago")]
+    return []
+
+
+def _check_guard(job: Job, known: Collection[str], seen: int | None, now: int) -> Finding | None:
+    about = f"job {job.name!r}"
+    if seen is None:
+        hint = did_you_mean(job.task, known)
+        text = (
+            f"no guarded {job.enqueuer} worker has the task {job.task!r}: nobody would report on its slots; {hint}"
+            f"{_cause(job.enqueuer, 'of its worker ') if not hint.startswith('did') else ''}"
+        )
+        return Finding(Severity.PROBLEM, about, text)
+    if now - seen > _SILENT_MS:
+        text = (
+            f"the last guarded {job.enqueuer} worker with the task {job.task!r} was seen {duration(now - seen)} ago, "
+            f"at {instant(seen)}: are its workers up? (They report every minute.)"
+        )
+        return Finding(Severity.WARNING, about, text)
+    return None
+
+
+def _unguarded(kind: str, jobs: Collection[Job]) -> Finding:
+    sent = "its slots are sent once" if len(jobs) == 1 else "their slots are sent once"
+    text = (
+        f"no guarded {kind} worker is known for {count(len(jobs), 'job')}, so {sent} and nobody reports what became of "
+        f"them{_cause(kind)}; let the workers register first, then start replicas"
+    )
+    return Finding(Severity.WARNING, "workers", text)
+
+
+def _cause(kind: str, whose: str = "") -> str:
+    if kind != "arq":
+        return ": no worker was started yet, or the workers are not connected to this SlotQueue"
+    return f": no worker was started yet, or the settings class {whose}lacks `@slots.worker`"
+
+
+def _is_elsewhere(one: str, other: str) -> bool:
+    """Whether port or database differ. Hosts have many names, so these alone say nothing."""
+    (place, database), (other_place, other_database) = (each.rpartition("/")[::2] for each in (one, other))
+    ports = [each.rpartition(":")[2] for each in (place, other_place) if ":" in each]
+    return bool(place and other_place) and (database != other_database or (len(ports) == 2 and ports[0] != ports[1]))
