@@ -23,7 +23,7 @@ CONNECT_SECONDS = 1.5
 ANSWER_SECONDS = 2.5
 _BATCH = 200
 """Messages in one pipeline: what is at stake when its answer is lost."""
-_LONGEST_SECONDS = 1.5
+_LONGEST_SECONDS = 2.0
 """No further pipeline is begun after this."""
 _LONGEST_IDLE_SECONDS = 20.0
 """A connection that rested longer is not trusted: firewalls forget such, and say nothing."""
