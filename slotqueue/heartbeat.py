@@ -17,7 +17,7 @@ from slotqueue.events import Emit, PassFailed
 from slotqueue.guard_events import HeartbeatBack, HeartbeatTroubled, WorkerEnlisted
 from slotqueue.protocols import Process, Run, SyncStore, Word
 
-ENLIST_SECONDS = 60.0
+ENLIST_SECONDS = 20.0
 _LONGEST_PAUSE = 1.0
 _STOP_SECONDS = 5.0
 

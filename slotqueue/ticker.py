@@ -29,7 +29,7 @@ from slotqueue.registrar import Registrar
 from slotqueue.slots import to_ms
 
 _CHUNK_SECONDS = 1.0
-_FIRST_CHUNK, _LARGEST_UNTRIED_CHUNK, _LARGEST_CHUNK = 100, 400, 1000
+_FIRST_CHUNK, _UNTRIED_CHUNK, _LARGEST_CHUNK = 20, 100, 1000
 _REGISTER_CHUNK = 1000
 _REGISTER_EVERY_SECONDS = 300.0
 _LONGEST_SLEEP_SECONDS = 1.0
@@ -71,6 +71,7 @@ class Ticker:
         self.ticked_at: float | None = None
         """When the last pass ended well, by the clock's monotonic time; None before the first."""
         self._seconds_a_slot = _CHUNK_SECONDS / _FIRST_CHUNK
+        self._is_measured = False
         self._wake = asyncio.Event()
 
     def add(self, job: Job) -> None:
@@ -112,6 +113,8 @@ class Ticker:
                     counts += await sending
                 # The next chunk is claimed while this one goes out: two round trips share their waits.
                 sending = asyncio.create_task(self._send(won))
+                if not self._is_measured:
+                    await asyncio.wait([sending])
         except asyncio.CancelledError:
             if sending is not None:
                 sending.cancel()
@@ -180,11 +183,12 @@ class Ticker:
         """Enqueue what was won, and learn how long that takes."""
         if not won:
             # Losing says nothing of the queue's speed, but a burst that others win shall not take a hundred trips.
-            self._seconds_a_slot = max(min(self._seconds_a_slot, _CHUNK_SECONDS / _LARGEST_UNTRIED_CHUNK), 1e-6)
+            self._seconds_a_slot = max(min(self._seconds_a_slot, _CHUNK_SECONDS / _UNTRIED_CHUNK), 1e-6)
             return Counter()
         began = self.clock.monotonic()
         counts = await self.dispatcher.send(won)
         took = (self.clock.monotonic() - began) / len(won)
+        self._is_measured = True
         self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
         return counts
 
