@@ -1,6 +1,6 @@
 """The command line: `slotqueue VERB [MODULE:ATTRIBUTE] ...`. It parses and prints; what it says comes from elsewhere.
 
-Exit codes: 0 done, 1 found something wrong, 2 usage, 3 Redis unavailable.
+Exit codes: 0 done, 1 found something wrong, 2 usage, 3 Redis unavailable, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ def main() -> None:
     is on the Python path. `slots`, `show` and `check` also work without code: --redis URL, or SLOTQUEUE_REDIS.
 
     Exit codes: 0 done, 1 found something wrong, 2 the command cannot be carried out as it was given, 3 Redis is
-    unavailable.
+    unavailable; 130 after Ctrl-C, but for `run`, which then ends in order with 0.
     """

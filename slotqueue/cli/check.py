@@ -17,6 +17,8 @@ from slotqueue.ops.checking import check as check_site
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.words import count, instant
 
+_DROP = ["task", "guarded", "schedule"]
+
 
 @click.command(
     cls=Taught,
@@ -62,10 +64,12 @@ def _offline(app: str | None) -> Checked:
 
 def _print(checked: Checked) -> None:
     if checked.jobs:
-        print_table(["job", "schedule", "task", "guarded", "fires next (UTC)"], [_row(job) for job in checked.jobs])
+        columns = ["job", "schedule", "task", "guarded", "fires next (UTC)"]
+        print_table(columns, [_row(job) for job in checked.jobs], drop=_DROP, fold=columns[-1])
         click.echo()
     if checked.findings:
-        print_table(["", "about", "what"], [[each.severity.value, each.about, each.text] for each in checked.findings])
+        rows = [[each.severity.value, each.about, each.text] for each in checked.findings]
+        print_table(["", "about", "what"], rows, fold="what")
         click.echo()
     tally = Counter(finding.severity for finding in checked.findings)
     asked = "" if checked.asked_redis else " (Redis was not asked)"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+
 import click
 
 from slotqueue.errors import SlotQueueError, StoreUnavailable
@@ -9,6 +13,7 @@ from slotqueue.errors import SlotQueueError, StoreUnavailable
 FOUND_SOMETHING = 1
 USAGE = 2
 UNAVAILABLE = 3
+INTERRUPTED = 130
 
 
 class Wrong(click.ClickException):
@@ -28,6 +33,12 @@ def exit_code_of(error: SlotQueueError) -> int:
 def say(problem: str) -> None:
     """Say in one line what is wrong."""
     click.echo(f"Error: {printable(problem)}", err=True)
+
+
+def let_go_of_stdout() -> None:
+    """Write to nowhere from now on: nobody reads the pipe, and the interpreter would complain at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: str) -> str:

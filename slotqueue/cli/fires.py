@@ -61,7 +61,8 @@ def next_fires(words: tuple[str, ...], count: int, after: datetime | None, as_js
     if as_json:
         print_json([_facts(fire) for fire in fires])
     elif fires:
-        print_table(["job", "UTC", "local", "zone", "in"], [_row(fire, now) for fire in fires])
+        columns = ["job", "UTC", "local", "zone", "in", "slot"]
+        print_table(columns, [_row(fire, now) for fire in fires], drop=["slot", "zone", "in", "local"])
     else:
         click.echo("nothing fires any more" if slots.jobs else "the application has no jobs")
 
@@ -82,7 +83,7 @@ def _split(words: tuple[str, ...]) -> tuple[str | None, str | None]:
 
 def _row(fire: Fire, now: datetime) -> list[str]:
     ahead = duration((fire.fire_time - now).total_seconds() * 1000)
-    return [fire.job, instant(fire.fire_time), fire.local.isoformat(timespec="seconds"), fire.zone, ahead]
+    return [fire.job, instant(fire.fire_time), fire.local.isoformat(timespec="seconds"), fire.zone, ahead, fire.key]
 
 
 def _facts(fire: Fire) -> dict[str, object]:

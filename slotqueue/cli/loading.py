@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import sysconfig
 import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -18,6 +19,9 @@ from slotqueue.errors import ConfigurationError, MissingExtra
 from slotqueue.ops.words import did_you_mean
 
 APP_VARIABLE = "SLOTQUEUE_APP"
+_STDLIB = sysconfig.get_path("stdlib")
+_EXTRAS = ("arq", "celery")
+"""Worker systems: extras of slotqueue under their own names."""
 _OURS = str(Path(slotqueue.__file__).parent)
 
 
@@ -78,6 +82,9 @@ def _import(name: str) -> ModuleType:
                 f"there is no module {error.name!r} in {Path.cwd()} or on the Python path; "
                 "start from the folder that holds it, or set PYTHONPATH"
             ) from error
+        if error.name in _EXTRAS:
+            hint = f"{error.name} is not installed; install it with: pip install 'slotqueue[{error.name}]'"
+            raise Wrong(f"{_place(error)}{hint}") from error
         raise _raised_inside(name, error) from error
     except Exception as error:
         raise _raised_inside(name, error) from error
@@ -103,8 +110,12 @@ def _place(error: BaseException) -> str:
         return f"{_short(error.filename)}, line {error.lineno}: "
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not _is_machinery(each.filename)]
     files = [each for each in frames if not each.filename.startswith("<")]  # "<string>": code that a library made
-    mine = [each for each in files if "site-packages" not in Path(each.filename).parts] or files
+    mine = [each for each in files if not _is_a_librarys(each.filename)] or files
     return f"{_short(mine[-1].filename)}, line {mine[-1].lineno}: " if mine else ""
+
+
+def _is_a_librarys(filename: str) -> bool:
+    return "site-packages" in Path(filename).parts or Path(filename).is_relative_to(_STDLIB)
 
 
 def _is_machinery(filename: str) -> bool:

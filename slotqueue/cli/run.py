@@ -30,8 +30,8 @@ def run(ctx: click.Context, app: str | None, log_level: str) -> None:
     """Tick and sweep until told to stop: one replica. Start as many as you like, anywhere; they share the work.
 
     Prints "ready: ..." to stdout after its first pass, and logs to stderr. While Redis is away it keeps trying.
-    SIGTERM or Ctrl-C: it finishes the enqueue in hand and leaves within 5 s with exit code 0, also while Redis is
-    unreachable. A second signal ends it at once.
+    SIGTERM, SIGHUP or Ctrl-C: it finishes the enqueue in hand and leaves within 5 s with exit code 0, also while Redis
+    is unreachable. A second signal ends it at once.
     """
     log_to_stderr(log_level)
     with Stop() as stop:

@@ -21,6 +21,7 @@ from slotqueue.ops.words import duration, instant
 from slotqueue.slots import EPOCH, SlotState, check_name, is_slot_key, key_at, parse_key
 
 _COLUMNS = ["slot", "state", "late", "claimed by", "enqueues", "worker", "ended", "note"]
+_DROP = ["enqueues", "claimed by", "worker", "late", "ended", "note"]
 _LONGEST_NOTE = 120
 _ON_FAILURE = {"a": "again", "d": "dead"}
 _OVERLAP = {"a": "allow", "f": "forbid", "h": "hold"}
@@ -61,7 +62,7 @@ def slots(
     if as_json:
         print_json([asdict(row) for row in found.rows])
     elif found.rows:
-        print_table(_COLUMNS, [_row(row) for row in found.rows])
+        print_table(_COLUMNS, [_row(row) for row in found.rows], drop=_DROP, fold="note")
     else:
         click.echo("no slot is on record" if not (job or states) else "no such slot is on record")
     if not found.is_complete and len(found.rows) < limit:

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as an orderly stop: what is in hand is finished, and the process leaves within 5 s.
+"""SIGTERM, SIGINT and SIGHUP as an orderly stop: what is in hand is finished, and the process leaves within 5 s.
 
 `signal.signal` alone, so that it is the same where event loops know no signal handlers. A stop that hangs all the
 same (a name server that does not answer, a hook that blocks) is cut short: every step of the protocol bears a crash.
@@ -17,7 +17,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 _PATIENCE_SECONDS = 4.6
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK")
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 logger = logging.getLogger("slotqueue")
 
 
@@ -31,6 +31,8 @@ class Stop:
     def __init__(self) -> None:
         self.heard = ""
         """The name of the signal, "" before it came."""
+        self.exit_code = 0
+        """What a shell reports of a process that this signal ended, 143 for SIGTERM; 0 before it came."""
         self._before: dict[int, Any] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._event: asyncio.Event | None = None
@@ -38,7 +40,8 @@ class Stop:
     def __enter__(self) -> Self:
         for name in _SIGNALS:
             number = getattr(signal, name, None)
-            if number is not None:
+            is_ignored = name == "SIGHUP" and number is not None and signal.getsignal(number) is signal.SIG_IGN
+            if number is not None and not is_ignored:  # `nohup` shall go on to work
                 self._before[number] = signal.signal(number, self._hear)
         return self
 
@@ -57,7 +60,7 @@ class Stop:
     def _hear(self, number: int, _frame: FrameType | None) -> None:
         if self.heard:
             _leave(128 + number)
-        self.heard = signal.Signals(number).name
+        self.heard, self.exit_code = signal.Signals(number).name, 128 + number
         if self._loop is None or self._event is None:
             raise Stopped
         watchdog = threading.Timer(_PATIENCE_SECONDS, self._cut_short)

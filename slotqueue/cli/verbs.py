@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
 
-from slotqueue.cli.failing import Wrong, exit_code_of, say
+from slotqueue.cli.failing import INTERRUPTED, Wrong, exit_code_of, let_go_of_stdout, say
 from slotqueue.cli.teaching import write_examples
 from slotqueue.errors import MissingExtra, SlotQueueError
 
@@ -84,3 +85,18 @@ class Verbs(click.Group):
         except SlotQueueError as error:
             say(str(error))
             ctx.exit(exit_code_of(error))
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:  # `| head`: the reader has seen enough
+            let_go_of_stdout()
+            ctx.exit(0)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - click's own
+        """Run the command line; what is left in the buffer of a pipe that nobody reads is no error."""
+        try:
+            return super().main(*args, **kwargs)
+        finally:
+            try:
+                sys.stdout.flush()
+            except BrokenPipeError:
+                let_go_of_stdout()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,3 +118,21 @@ def test_the_current_folder_is_on_the_path_for_the_installed_command(write_app: 
 def test_an_attribute_may_stand_inside_another(write_app: WriteApp, slotqueue: Slotqueue) -> None:
     write_app("class box:\n    inner = slots\n")
     assert slotqueue("next", "app:box.inner").exit_code == 0
+
+
+def test_a_bad_url_is_told_with_the_line_of_the_users_file(folder: Path, slotqueue: Slotqueue) -> None:
+    (folder / "app.py").write_text("from slotqueue import SlotQueue\n\nslots = SlotQueue('localhost:6379')\n")
+    result = slotqueue("next", "app:slots")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: app.py, line 3: redis: the given text is no Redis URL")
+
+
+def test_a_worker_system_that_the_users_module_misses_is_one_line(
+    folder: Path, slotqueue: Slotqueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "app.py").write_text("\nfrom celery import Celery\n")
+    monkeypatch.setitem(sys.modules, "celery", None)
+    result = slotqueue("check", "app:slots", "--offline")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line == ("Error: app.py, line 2: celery is not installed; install it with: pip install 'slotqueue[celery]'")

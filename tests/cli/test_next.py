@@ -15,6 +15,7 @@ slots.add("nightly", Cron("30 2 * * *", tz="Europe/Berlin"))
 slots.add("weekly report", Cron("0 9 * * mon"))
 slots.add("ping", Every(minutes=5))
 """
+KEY_1, KEY_2 = "ran:nightly:2026-10-25T00:30", "ran:nightly:2026-10-26T01:30"
 AFTER = ("--after", "2026-10-24T12:00Z")
 
 
@@ -23,9 +24,19 @@ def test_fire_times_across_a_clock_change_show_both_offsets(write_app: WriteApp,
     result = slotqueue("next", "app:slots", "nightly", "-n", "2", *AFTER)
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines()] == [
-        ["job", "UTC", "local", "zone", "in"],
-        ["nightly", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00+02:00", "Europe/Berlin", "12", "h", "30", "min"],
-        ["nightly", "2026-10-26T01:30:00Z", "2026-10-26T02:30:00+01:00", "Europe/Berlin", "1", "d", "13", "h"],
+        ["job", "UTC", "local", "zone", "in", "slot"],
+        [
+            "nightly",
+            "2026-10-25T00:30:00Z",
+            "2026-10-25T02:30:00+02:00",
+            "Europe/Berlin",
+            "12",
+            "h",
+            "30",
+            "min",
+            KEY_1,
+        ],
+        ["nightly", "2026-10-26T01:30:00Z", "2026-10-26T02:30:00+01:00", "Europe/Berlin", "1", "d", "13", "h", KEY_2],
     ]
 
 
