@@ -30,7 +30,7 @@ SECONDS = 20
 ENTRIES, MANY, PERIOD = 2_000, 10_000, 10
 LOCK_SECONDS = 20
 """Redbeat's default is 1500 s; the gap after a SIGKILL is as long as this."""
-_QUIET_SECONDS = 0.5
+_QUIET_SECONDS = 2.0
 
 
 def run() -> Iterator[Figure]:
@@ -62,7 +62,7 @@ def _lateness(url: str, system: str) -> Iterator[Figure]:
 def _wave(server: Server, system: str, count: int) -> Iterator[Figure]:
     server.flush()
     with _beats(server.url, system, "wave", every=PERIOD, count=count), _client(server.url) as client:
-        bursts = _bursts(client, "wave", waves=3)
+        bursts = _bursts(client, "wave", count, waves=3)
     if len(bursts) < 2:
         yield Figure(f"{system}: {count} entries every {PERIOD} s are too many: waves without a pause", len(bursts), "")
         return
@@ -137,8 +137,11 @@ def _arrivals(client: RedisClient, queue: str, seconds: float) -> Iterator[tuple
             yield json.loads(found[1])["headers"]["id"], at
 
 
-def _bursts(client: RedisClient, queue: str, *, waves: int) -> list[tuple[float, float, int]]:
-    """Watch the queue grow: when each wave began and ended, and its messages. Half a second of silence ends one."""
+def _bursts(client: RedisClient, queue: str, count: int, *, waves: int) -> list[tuple[float, float, int]]:
+    """Watch the queue grow: when each wave began and ended, and its messages.
+
+    A wave ends with the last of its entries, or with two seconds of silence.
+    """
     bursts: list[tuple[float, float, int]] = []
     seen, began, grown, first = 0, 0.0, 0.0, 0
     until = time.time() + PERIOD * (waves + 3)
@@ -148,7 +151,7 @@ def _bursts(client: RedisClient, queue: str, *, waves: int) -> list[tuple[float,
             if not began:
                 began, first = now, seen
             seen, grown = length, now
-        elif began and now - grown > _QUIET_SECONDS:
+        if began and (seen - first >= count or now - grown > _QUIET_SECONDS):
             bursts.append((began, grown, seen - first))
             began = 0.0
         time.sleep(0.002)
