@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from slotqueue.protocols import Process
 from tests.cli.conftest import Start
 from tests.servers import Server
 from tests.store.stage import Stage
@@ -120,8 +121,9 @@ def test_it_starts_while_redis_is_away_and_goes_on_when_it_comes(
     assert run.stop(signal.SIGTERM)[0] == 0
 
 
-def test_the_log_level_is_a_choice(write_app: WriteApp, start: Start, redis_url: str) -> None:
+def test_the_log_level_is_a_choice(write_app: WriteApp, start: Start, stage: Stage, redis_url: str) -> None:
     write_app(EVERY_SECOND, redis_url)
+    stage.run(stage.verbs.enlist(Process("w1", tasks=("fake:ping",))))  # an unguarded task would be a warning
     run = start("run", "app:slots", "--log-level", "warning")
     run.wait_for("enqueuing ran:ping:")
     assert run.stop(signal.SIGTERM)[0] == 0
