@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -145,7 +145,14 @@ def _unknown(tz: str) -> InvalidSchedule:
     return InvalidSchedule(f"{tz!r} is no known time zone; right is an IANA name like 'Europe/Berlin'", argument="tz")
 
 
-def first_fire(instant: datetime, zone: ZoneInfo, wall_after: WallAfter, *, is_fixed: bool) -> datetime | None:
+_MOST_CHANGES = 4096
+_changes: dict[tuple[ZoneInfo, date, timedelta, timedelta], datetime] = {}
+"""Clock changes already searched for: every wall time of one gap or fold asks for the same."""
+
+
+def first_fire(
+    instant: datetime, zone: ZoneInfo, wall_after: WallAfter, *, is_fixed: bool, last_year: int | None = None
+) -> datetime | None:
     """Return the first instant strictly later than `instant` that fires, by the rule for clock changes.
 
     Args:
@@ -153,6 +160,7 @@ def first_fire(instant: datetime, zone: ZoneInfo, wall_after: WallAfter, *, is_f
         zone: the zone whose clock is on the wall.
         wall_after: gives the next matching naive wall time strictly after a naive wall time, or None.
         is_fixed: whether the FIXED half of the rule holds (gap: at its end; fold: first pass) or the WILDCARD one.
+        last_year: the year after which nothing is known to fire; None where that is not known.
 
     Raises:
         OverflowError: `datetime` cannot hold the answer.
@@ -163,7 +171,9 @@ def first_fire(instant: datetime, zone: ZoneInfo, wall_after: WallAfter, *, is_f
         return None if wall is None else (wall - constant).replace(tzinfo=UTC)
     local = instant.astimezone(zone)
     wall = local.replace(tzinfo=None, fold=0)
-    found = _first_later(wall, instant, zone, wall_after, is_fixed=is_fixed)
+    if last_year is None:
+        last_year = max(wall.year, _RULES_SETTLED) + _CALENDAR_CYCLE
+    found = _first_later(wall, instant, zone, wall_after, is_fixed=is_fixed, last_year=last_year)
     if is_fixed or local.fold:
         return found
     first, second = _offsets(wall, zone)
@@ -172,14 +182,13 @@ def first_fire(instant: datetime, zone: ZoneInfo, wall_after: WallAfter, *, is_f
         change = _clock_change(wall, zone)
         if found is None or found >= change:
             again = (change + second).replace(tzinfo=None) - _SECOND
-            return _first_later(again, change - _SECOND, zone, wall_after, is_fixed=False)
+            return _first_later(again, change - _SECOND, zone, wall_after, is_fixed=False, last_year=last_year)
     return found
 
 
 def _first_later(
-    wall: datetime, instant: datetime, zone: ZoneInfo, wall_after: WallAfter, *, is_fixed: bool
+    wall: datetime, instant: datetime, zone: ZoneInfo, wall_after: WallAfter, *, is_fixed: bool, last_year: int
 ) -> datetime | None:
-    last_year = max(wall.year, _RULES_SETTLED) + _CALENDAR_CYCLE
     following = wall_after(wall)
     while following is not None and following.year <= last_year:
         first, second = _offsets(following, zone)
@@ -213,6 +222,16 @@ def _offsets(wall: datetime, zone: ZoneInfo) -> tuple[timedelta, timedelta]:
 def _clock_change(wall: datetime, zone: ZoneInfo) -> datetime:
     """Return the first instant after the gap that holds a naive wall time, or of the second pass of its fold."""
     before, after = _offsets(wall, zone)
+    key = (zone, wall.date(), before, after)
+    change = _changes.get(key)
+    if change is None:
+        if len(_changes) >= _MOST_CHANGES:
+            _changes.clear()
+        change = _changes[key] = _search_change(wall, zone, before, after)
+    return change
+
+
+def _search_change(wall: datetime, zone: ZoneInfo, before: timedelta, after: timedelta) -> datetime:
     low = (wall - max(before, after)).replace(tzinfo=UTC)
     high = (wall - min(before, after)).replace(tzinfo=UTC)
     while high - low > _SECOND:

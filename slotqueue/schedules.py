@@ -96,6 +96,8 @@ class Cron:
     both_days: bool
     _zone: ZoneInfo = field(compare=False)
     _walls: _Walls = field(compare=False)
+    _last_year: int | None = field(compare=False)
+    """Nothing fires after this year, as a search found out; so that searches from ever further back end early."""
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class Cron:
             ("both_days", both_days),
             ("_zone", load_zone(tz)),
             ("_walls", _parse(text, both_days=both_days)),
+            ("_last_year", None),
         ):
             object.__setattr__(self, name, value)
 
@@ -182,9 +185,13 @@ class Cron:
 
     def _next(self, instant: datetime) -> datetime | None:
         try:
-            found = first_fire(instant, self._zone, self._walls.after, is_fixed=self._walls.is_fixed)
+            found = first_fire(
+                instant, self._zone, self._walls.after, is_fixed=self._walls.is_fixed, last_year=self._last_year
+            )
         except OverflowError:
             return None
+        if found is None and (self._last_year is None or instant.year < self._last_year):
+            object.__setattr__(self, "_last_year", instant.year + 1)
         return found if found is not None and found <= LATEST else None
 
 

@@ -379,3 +379,13 @@ def test_equal_fields_share_their_values_so_that_many_crons_stay_small() -> None
     one, other = Cron("*/5 1 * * *"), Cron("*/5 2 * * *", "Europe/Berlin")
     assert one._walls.minutes is other._walls.minutes
     assert one._walls.days is other._walls.days
+
+
+def test_a_schedule_that_falls_into_every_gap_is_searched_backwards_in_bounded_time() -> None:
+    no_more = Cron("* 2 8-14 3 */7", tz="America/New_York")
+    now = datetime(2026, 11, 30, tzinfo=UTC)
+    began = time.process_time()
+    assert no_more.next_after(now) is None
+    assert no_more.latest_at(now) == datetime(2006, 3, 12, 7, 59, tzinfo=UTC)
+    assert no_more.last_between(datetime(2007, 1, 1, tzinfo=UTC), now, 3) == []
+    assert time.process_time() - began < 2, "each step back looked four hundred years ahead again"
