@@ -10,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.report import Figure
 from slotqueue import Every, Policy, SlotQueue
+from slotqueue.answers import Offer, Run
 from slotqueue.enqueuers.arq import ArqEnqueuer
-from slotqueue.protocols import ANY_FENCE, Offer, Process, Run, Slip
+from slotqueue.messages import Slip
+from slotqueue.protocols import ANY_FENCE, Process
 from slotqueue.slots import Slot, key_at, to_ms
 from tests.servers import Server
 

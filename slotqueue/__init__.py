@@ -12,7 +12,8 @@ from slotqueue.errors import (
     SlotQueueError,
     StoreUnavailable,
 )
-from slotqueue.jobs import Job, Policy
+from slotqueue.jobs import Job
+from slotqueue.policy import Policy
 from slotqueue.schedules import Cron, Every
 from slotqueue.slots import Slot, SlotState, slot_key
 

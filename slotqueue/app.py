@@ -14,7 +14,8 @@ from slotqueue.errors import ConfigurationError, StoreUnavailable
 from slotqueue.events import Emit, Events
 from slotqueue.guard import AsyncGuard, SyncGuard
 from slotqueue.job_builder import build_job
-from slotqueue.jobs import Job, Policy
+from slotqueue.jobs import Job
+from slotqueue.policy import Policy
 from slotqueue.protocols import Enqueuer, Process, Schedule
 from slotqueue.replica import Replica
 from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace

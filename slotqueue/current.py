@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
+from slotqueue.answers import Run
 from slotqueue.errors import NotInSlot
-from slotqueue.protocols import Run
 from slotqueue.slots import Interval, from_ms, parse_key
 
 _current: ContextVar[CurrentSlot] = ContextVar("slotqueue_current_slot")

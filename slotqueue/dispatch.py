@@ -10,10 +10,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from slotqueue.answers import Verdict, Word
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import ConfirmStale, Emit, EnqueueRefused, SlotBroken, SlotEnqueued, TaskUnguarded
 from slotqueue.jobs import Job
-from slotqueue.protocols import Accepted, Command, Delivery, Enqueuer, Message, Refused, Slip, Store, Verdict, Word
+from slotqueue.messages import Accepted, Delivery, Message, Refused, Slip
+from slotqueue.protocols import Command, Enqueuer, Store
 from slotqueue.slots import parse_key
 
 ENQUEUE_SECONDS = 8.0

@@ -13,15 +13,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from time import monotonic
 
+from slotqueue.answers import Dropped, Run, Verdict, Word
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Emit
 from slotqueue.guard_events import MessageDropped, RunFailed
 from slotqueue.heartbeat import Heartbeat, Lease
 from slotqueue.hold import AsyncHold, Judge, judge_plainly
 from slotqueue.interruption import Interruption
+from slotqueue.messages import Slip
 from slotqueue.patience import ask, ask_blocking, unharmed
 from slotqueue.process import about_process, process_id
-from slotqueue.protocols import Command, Dropped, Process, Run, Slip, Store, SyncStore, Verdict, Word
+from slotqueue.protocols import Command, Process, Store, SyncStore
 from slotqueue.slots import parse_key
 from slotqueue.sync_hold import SyncHold
 

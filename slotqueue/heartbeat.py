@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
+from slotqueue.answers import Run, Word
 from slotqueue.errors import SlotQueueError, StoreUnavailable
 from slotqueue.events import Emit, PassFailed
 from slotqueue.guard_events import HeartbeatBack, HeartbeatTroubled, WorkerEnlisted
-from slotqueue.protocols import Process, Run, SyncStore, Word
+from slotqueue.protocols import Process, SyncStore
 
 ENLIST_SECONDS = 20.0
 _LONGEST_PAUSE = 1.0

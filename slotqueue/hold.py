@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
 
+from slotqueue.answers import Run, Verdict, Word
 from slotqueue.current import CurrentSlot, entered
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Emit
 from slotqueue.guard_events import EndUnwritten, LeaseLost, RunBegan, RunDone, RunFailed, RunPostponed, RunStale
 from slotqueue.heartbeat import Heartbeat, Lease
 from slotqueue.patience import Until, ask, unharmed
-from slotqueue.protocols import Command, Run, Store, Verbs, Verdict, Word
+from slotqueue.protocols import Command, Store, Verbs
 from slotqueue.slots import parse_key
 
 _END_SECONDS = 3.0

@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from slotqueue.errors import ConfigurationError, InvalidSchedule, InvalidSlotKey
-from slotqueue.jobs import Job, Policy
+from slotqueue.jobs import Job
+from slotqueue.policy import Policy
 from slotqueue.protocols import Schedule
 from slotqueue.slots import check_name
 

@@ -1,127 +1,14 @@
-"""Jobs and their policies: validated once, when they are added, and plain values from then on.
-
-`Terms` is what of a policy the store and the worker need, in milliseconds, with every default filled in. Its text
-travels in the record and in the message, so that a slot is judged by the policy under which it was claimed, and a
-record that Redis lost can be made anew by the worker that holds the message.
-"""
+"""Jobs: validated once, when they are added, and plain values from then on."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any
 
-from slotqueue.errors import ConfigurationError
-
-OnCrash = Literal["skip", "complete"]
-OnFailure = Literal["dead", "again"]
-Overlap = Literal["allow", "forbid", "hold"]
-Duration = timedelta | float
-
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
-LONGEST_HISTORY = timedelta(days=90)
-_LONGEST_DURATION = timedelta(days=3660)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """What shall happen to a job's slots. Durations are `timedelta` or seconds.
-
-    Args:
-        on_crash: a worker vanished in the middle of a run: `"skip"` (a repeat would be worse) or `"complete"` (a skip
-            would be worse; the job must bear a repeat). There is no default: nobody else can know.
-        on_failure: the worker system gave the job up: `"dead"`, or `"again"`: another attempt after 5 min, doubling.
-        lookback: how many slots that nobody decided are worth catching up, 0 to 10 000.
-        coalesce: of several undecided slots enqueue only the newest, record the others as missed.
-        overlap: while another slot of the job is out: `"allow"`.
-        jitter: the enqueue is delayed by up to this long, evenly, by a function of job and fire time.
-        expires: a slot may begin no later than this after its fire time; None for no limit.
-        done_within: a slot that is not done this long after its fire time is overdue. Default: the shorter of the
-            period and 1 h.
-        lease: how long a worker may be silent before its slot is taken over, 1 s to 1 day.
-        requeue_after: a queued slot is enqueued again after this long, doubling; None for never. Default: 5 min
-            under `on_crash="complete"`, never under `"skip"`.
-        max_attempts: attempts until the slot is dead, 1 to 1000. A crash or a final failure spends one.
-        retention: how long claim and done marker live. Default: the longer of 24 h and 10 periods.
-        history: how long the record lives after the end. Default: 200 periods, at most 90 days, never below
-            `retention`; 90 days where the slot ended dead or lost.
-    """
-
-    on_crash: OnCrash | None = None
-    on_failure: OnFailure = "dead"
-    lookback: int = 3
-    coalesce: bool = False
-    overlap: Overlap = "allow"
-    jitter: Duration = 0
-    expires: Duration | None = None
-    done_within: Duration | None = None
-    lease: Duration = 60
-    requeue_after: Duration | Literal["default"] | None = "default"
-    max_attempts: int = 5
-    retention: Duration | None = None
-    history: Duration | None = None
-
-    def with_fields(self, job: str, given: Mapping[str, Any]) -> Self:
-        """Return a copy with some fields replaced.
-
-        Raises:
-            ConfigurationError: a name that is no field of a policy.
-        """
-        known = [each.name for each in fields(self)]
-        for name in given:
-            if name not in known:
-                raise ConfigurationError(
-                    f"there is no such argument; a policy has {', '.join(known)}", job=job, argument=name
-                )
-        return replace(self, **given)
-
-
-class Terms(NamedTuple):
-    """A policy in the form of the store: words by their first letter, durations in ms, 0 for "none" or "never".
-
-    The text form is these fields in this order, separated by blanks; scripts read it by position. Numbers that end in
-    zeros are written as 864e5, which Lua reads as well: below 65 bytes, Redis keeps the whole record in one piece.
-    """
-
-    on_crash: str
-    on_failure: str
-    overlap: str
-    lease: int
-    requeue: int
-    max_attempts: int
-    retention: int
-    history: int
-    expires: int
-    done_within: int
-    longest_wait: int
-    """The doubling of waits stops here: the longer of 1 h and the period."""
-
-    @property
-    def text(self) -> str:
-        """What the record and the message carry."""
-        return " ".join(map(_word, self))
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether a crashed run is repeated rather than skipped."""
-        return self.on_crash == "c"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read the text form.
-
-        Raises:
-            ValueError: fields are missing or no numbers.
-        """
-        words = text.split()
-        if len(words) < len(cls._fields):
-            raise ValueError(f"{text!r} lacks {len(cls._fields) - len(words)} of the terms")
-        numbers = [_number(word) for word in words[3 : len(cls._fields)]]
-        return cls(words[0], words[1], words[2], *numbers)
+from slotqueue.policy import Policy, Terms, jitter_ms_of, terms_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +45,8 @@ class Job:
     """The policy with everything filled in."""
     terms_text: str = field(init=False)
     """Its text, as records and messages carry it."""
+    jitter_ms: int = field(init=False)
+    """The longest delay of an enqueue."""
     schedule_version: str = field(init=False)
     """Names the schedule: a job whose schedule changes owes nothing from before."""
     version: str = field(init=False)
@@ -179,135 +68,17 @@ class Job:
         )
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "terms_text", terms.text)
+        object.__setattr__(self, "jitter_ms", jitter_ms_of(self.name, self.policy))
         object.__setattr__(self, "schedule_version", _digest(str(self.schedule)))
         object.__setattr__(self, "version", _digest(repr(said)))
         object.__setattr__(self, "task_name", f"{self.enqueuer}:{self.task}")
 
     def delay_of(self, fire_ms: int) -> int:
         """The jitter of one slot in ms, the same on every replica: in [0, jitter)."""
-        if not self.policy.jitter:
+        if not self.jitter_ms:
             return 0
-        longest = _duration(self.name, "jitter", self.policy.jitter, shortest=timedelta(0))
         digest = hashlib.blake2b(f"{self.name}\0{fire_ms}".encode(), digest_size=8).digest()
-        return int(_ms(longest) * int.from_bytes(digest) / 2**64)
-
-
-def terms_of(job: str, policy: Policy, period: timedelta) -> Terms:
-    """Check a policy for one job and fill its defaults in.
-
-    Raises:
-        ConfigurationError: names the job, the argument and what would be right.
-    """
-    _check_words(job, policy)
-    _whole(job, "lookback", policy.lookback, 0, 10_000)
-    _whole(job, "max_attempts", policy.max_attempts, 1, 1000)
-    complete = policy.on_crash == "complete"
-
-    def duration(name: str, default: timedelta, *, shortest: timedelta = timedelta(milliseconds=1)) -> timedelta:
-        value = getattr(policy, name)
-        return default if value is None else _duration(job, name, value, shortest=shortest)
-
-    lease = duration("lease", timedelta(minutes=1), shortest=timedelta(seconds=1))
-    if lease > DAY:
-        raise ConfigurationError(
-            f"a lease of {lease} would hide a crash for that long; use 1 day at most", job=job, argument="lease"
-        )
-    retention = duration("retention", max(DAY, period * 10))
-    history = duration("history", max(retention, min(period * 200, LONGEST_HISTORY)))
-    requeue = policy.requeue_after
-    if requeue == "default":
-        requeue = timedelta(minutes=5) if complete else None
-    jitter = _duration(job, "jitter", policy.jitter, shortest=timedelta(0))
-    _check_lives(job, policy, period, lease=lease, retention=retention, history=history, jitter=jitter)
-    return Terms(
-        on_crash=policy.on_crash[0] if policy.on_crash else "",
-        on_failure=policy.on_failure[0],
-        overlap=policy.overlap[0],
-        lease=_ms(lease),
-        requeue=0 if requeue is None else _ms(_duration(job, "requeue_after", requeue, shortest=timedelta(seconds=1))),
-        max_attempts=policy.max_attempts,
-        retention=_ms(retention),
-        history=_ms(history),
-        expires=_ms(duration("expires", timedelta(0))),
-        done_within=_ms(duration("done_within", min(period, HOUR))),
-        longest_wait=_ms(max(HOUR, period)),
-    )
-
-
-def _check_words(job: str, policy: Policy) -> None:
-    if policy.on_crash is None:
-        raise ConfigurationError(
-            'say whether a repeat or a skip is worse: "skip" (never begun twice) or "complete" (begun again until '
-            "done), here or in SlotQueue(defaults=Policy(on_crash=...))",
-            job=job,
-            argument="on_crash",
-        )
-    for name, allowed in (("on_crash", OnCrash), ("on_failure", OnFailure), ("overlap", Overlap)):
-        value = getattr(policy, name)
-        if value not in get_args(allowed):
-            raise ConfigurationError(f"{value!r} is none of {', '.join(get_args(allowed))}", job=job, argument=name)
-    if policy.overlap != "allow":
-        raise ConfigurationError(f'{policy.overlap!r} is not built yet; only "allow" is', job=job, argument="overlap")
-    if not isinstance(policy.coalesce, bool):
-        raise ConfigurationError(f"{policy.coalesce!r} is neither True nor False", job=job, argument="coalesce")
-
-
-def _check_lives(
-    job: str,
-    policy: Policy,
-    period: timedelta,
-    *,
-    lease: timedelta,
-    retention: timedelta,
-    history: timedelta,
-    jitter: timedelta,
-) -> None:
-    """A claim or done marker that dies before the last replica could ask for its slot would let the slot run again."""
-    needed = period * (policy.lookback + 1) + jitter + lease + timedelta(minutes=1)
-    if retention < needed:
-        raise ConfigurationError(
-            f"a claim that lives {retention} could be gone before a late replica asks for the slot; "
-            f"lookback, jitter and lease need {needed} or more",
-            job=job,
-            argument="retention",
-        )
-    if history < retention:
-        raise ConfigurationError(f"{history} is shorter than the retention, {retention}", job=job, argument="history")
-
-
-def _whole(job: str, name: str, value: object, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ConfigurationError(f"{value!r} is no whole number from {least} to {most}", job=job, argument=name)
-
-
-def _duration(job: str, name: str, value: object, *, shortest: timedelta) -> timedelta:
-    if isinstance(value, timedelta):
-        found = value
-    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 1e12:
-        found = timedelta(seconds=value)
-    else:
-        raise ConfigurationError(f"{value!r} is neither a timedelta nor seconds", job=job, argument=name)
-    if not shortest <= found <= _LONGEST_DURATION:
-        raise ConfigurationError(
-            f"{found} is out of bounds: from {shortest} to {_LONGEST_DURATION.days} days", job=job, argument=name
-        )
-    return found
-
-
-def _word(value: object) -> str:
-    text = str(value)
-    digits = text.rstrip("0")
-    zeros = len(text) - len(digits)
-    return f"{digits}e{zeros}" if digits and zeros > 2 else text
-
-
-def _number(word: str) -> int:
-    digits, _, zeros = word.partition("e")
-    return int(digits + "0" * int(zeros)) if zeros.isdecimal() and len(zeros) < 3 else int(word)
-
-
-def _ms(duration: timedelta) -> int:
-    return math.ceil(duration / timedelta(milliseconds=1))
+        return int(self.jitter_ms * int.from_bytes(digest) / 2**64)
 
 
 def _digest(text: str) -> str:

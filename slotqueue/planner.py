@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
 
+from slotqueue.answers import Gap, Known, Offer
 from slotqueue.jobs import Job
-from slotqueue.protocols import Gap, Known, Offer
 from slotqueue.schedules import newest_between
 from slotqueue.slots import Slot, from_ms, key_at, to_ms
 

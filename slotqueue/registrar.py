@@ -10,6 +10,7 @@ import secrets
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from slotqueue.answers import Gap, Known
 from slotqueue.clock import RedisClock
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import (
@@ -25,7 +26,7 @@ from slotqueue.events import (
 )
 from slotqueue.jobs import Job
 from slotqueue.planner import Planner
-from slotqueue.protocols import Gap, Known, Process, Store
+from slotqueue.protocols import Process, Store
 from slotqueue.slots import from_ms
 
 _CHUNK = 1000

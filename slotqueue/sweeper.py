@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections import Counter
 
+from slotqueue.answers import Takeover, Word
 from slotqueue.clock import RedisClock
 from slotqueue.dispatch import Dispatcher, message_for
 from slotqueue.errors import InvalidSlotKey, StoreUnavailable
@@ -24,8 +25,9 @@ from slotqueue.events import (
     SlotTakenOver,
 )
 from slotqueue.jobs import Job
+from slotqueue.messages import Message, Waiting
 from slotqueue.planner import Planner
-from slotqueue.protocols import Message, Process, Store, Takeover, Waiting, Word
+from slotqueue.protocols import Process, Store
 from slotqueue.slots import parse_key
 
 _BATCH = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from slotqueue.answers import Word
 from slotqueue.current import CurrentSlot
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Emit
@@ -11,7 +12,7 @@ from slotqueue.heartbeat import Heartbeat, Lease
 from slotqueue.hold import Ending, Hold, Judge
 from slotqueue.interruption import Interruption, RunInterrupted
 from slotqueue.patience import ask_blocking
-from slotqueue.protocols import SyncStore, Word
+from slotqueue.protocols import SyncStore
 
 
 class SyncHold(Hold):

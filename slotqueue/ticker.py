@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections import Counter, deque
 
+from slotqueue.answers import Offer, Verdict, Word
 from slotqueue.clock import RedisClock
 from slotqueue.dispatch import Dispatcher, message_for
 from slotqueue.errors import StoreUnavailable
@@ -23,8 +24,9 @@ from slotqueue.events import (
     SlotTaken,
 )
 from slotqueue.jobs import Job
+from slotqueue.messages import Message, Slip
 from slotqueue.planner import Due, Planner
-from slotqueue.protocols import Message, Offer, Process, Slip, Store, Verdict, Word
+from slotqueue.protocols import Process, Store
 from slotqueue.registrar import Registrar
 from slotqueue.slots import to_ms
 

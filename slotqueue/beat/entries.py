@@ -17,7 +17,7 @@ from slotqueue.beat.intervals import interval_of
 from slotqueue.beat.own_rule import OwnRule
 from slotqueue.beat.settings import policy_with
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Policy
+from slotqueue.policy import Policy
 from slotqueue.protocols import Schedule
 from slotqueue.slots import LONGEST_NAME
 

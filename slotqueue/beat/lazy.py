@@ -10,7 +10,8 @@ from typing import Any
 from celery.beat import BeatLazyFunc
 
 from slotqueue.jobs import Job
-from slotqueue.protocols import Delivery, Enqueuer, Message, Refused, Waiting
+from slotqueue.messages import Delivery, Message, Refused, Waiting
+from slotqueue.protocols import Enqueuer
 
 
 class LazyEnqueuer:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Policy
+from slotqueue.policy import Policy
 from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace
 from slotqueue.store.connections import safe_url
 

@@ -13,11 +13,11 @@ from slotqueue.cli.options import app_argument, ask, json_option, site_from, sit
 from slotqueue.cli.tables import print_facts, print_json, print_table
 from slotqueue.cli.teaching import Taught
 from slotqueue.errors import InvalidSlotKey
-from slotqueue.jobs import Terms
 from slotqueue.ops.account import Account, account
 from slotqueue.ops.site import canonical
 from slotqueue.ops.slots import MOST_ROWS, SlotRow, recent
 from slotqueue.ops.words import duration, instant
+from slotqueue.policy import Terms
 from slotqueue.slots import EPOCH, SlotState, check_name, is_slot_key, key_at, parse_key
 
 _COLUMNS = ["slot", "state", "late", "claimed by", "enqueues", "worker", "ended", "note"]

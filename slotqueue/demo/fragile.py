@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from slotqueue.jobs import Job
-from slotqueue.protocols import Accepted, Delivery, Enqueuer, Message, Waiting
+from slotqueue.messages import Accepted, Delivery, Message, Waiting
+from slotqueue.protocols import Enqueuer
 
 
 class FragileEnqueuer:

@@ -8,8 +8,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from slotqueue.jobs import LONGEST_HISTORY, Job
+from slotqueue.jobs import Job
 from slotqueue.ops.words import did_you_mean, duration, instant, schedule_words, within
+from slotqueue.policy import LONGEST_HISTORY
 from slotqueue.slots import KeyParts, to_ms
 from slotqueue.store.reading import JobFacts
 from slotqueue.store.readings import Gap, SlotKept

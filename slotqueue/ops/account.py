@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slotqueue.jobs import Terms
 from slotqueue.ops.absence import Absence, Question, Why, absence
 from slotqueue.ops.site import Site, canonical
 from slotqueue.ops.slots import moment
 from slotqueue.ops.standing import standing
 from slotqueue.ops.timeline import Moment, timeline
+from slotqueue.policy import Terms
 from slotqueue.slots import KeyParts, SlotState, from_ms
 from slotqueue.store.readings import Record, SlotKept
 

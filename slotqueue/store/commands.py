@@ -6,24 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from slotqueue.protocols import (
-    Claims,
-    Command,
-    Dropped,
-    Gap,
-    Known,
-    Offer,
-    Overdue,
-    Process,
-    Refused,
-    Registered,
-    Run,
-    Slip,
-    Takeover,
-    Verdict,
-    Waiting,
-    Word,
-)
+from slotqueue.answers import Claims, Dropped, Gap, Known, Offer, Overdue, Registered, Run, Takeover, Verdict, Word
+from slotqueue.messages import Refused, Slip, Waiting
+from slotqueue.protocols import Command, Process
 from slotqueue.slots import parse_key, to_ms
 from slotqueue.store.keys import Keys
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from slotqueue.jobs import Terms
+from slotqueue.policy import Terms
 from slotqueue.slots import SlotState
 
 _LATEST = 250_000_000_000_000

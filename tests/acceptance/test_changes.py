@@ -12,7 +12,7 @@ import redis
 
 from slotqueue import Cron, Every
 from slotqueue.events import JobTroubled, JobUnknown, SlotClaimed, SlotsMissed
-from slotqueue.protocols import Slip
+from slotqueue.messages import Slip
 from slotqueue.slots import from_ms, key_at
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.fleet import Fleet

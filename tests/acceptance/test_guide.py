@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from slotqueue import current_slot
+from slotqueue.answers import Word
 from slotqueue.enqueuers.arq import ArqEnqueuer
-from slotqueue.protocols import Accepted, Word
+from slotqueue.messages import Accepted
 from tests.fleet.fixtures import NewFleet
 from tests.fleet.fleet import eventually
 from tests.fleet.hand import Hand

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from slotqueue.enqueuers.arq import ArqEnqueuer
-from slotqueue.protocols import Message
+from slotqueue.messages import Message
 from tests.fleet.fixtures import NewFleet
 from tests.fleet.fleet import Fleet, eventually
 from tests.fleet.hand import Hand

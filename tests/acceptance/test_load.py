@@ -15,7 +15,7 @@ from slotqueue import ConfigurationError, Every
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.events import EnqueueRefused, PassFailed
 from slotqueue.jobs import Job
-from slotqueue.protocols import Accepted, Delivery, Message, Waiting
+from slotqueue.messages import Accepted, Delivery, Message, Waiting
 from slotqueue.slots import from_ms, key_at
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.fleet import Fleet, eventually

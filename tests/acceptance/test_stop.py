@@ -11,7 +11,7 @@ import pytest
 from slotqueue import Every
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.events import ReplicaStarted, SlotClaimed, SlotEnqueued, StoreLost
-from slotqueue.protocols import Delivery, Message
+from slotqueue.messages import Delivery, Message
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.fleet import eventually
 from tests.proxy import Proxy

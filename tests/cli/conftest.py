@@ -27,7 +27,7 @@ import asyncio
 from datetime import timedelta
 
 from slotqueue import ConfigurationError, Cron, Every, Policy, SlotQueue
-from slotqueue.protocols import Accepted, Refused
+from slotqueue.messages import Accepted, Refused
 
 
 class Fake:

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from slotqueue import ConfigurationError, Cron, Every, InvalidSlotKey, Job, SlotQueue, SlotState
+from slotqueue.messages import Accepted, Delivery, Message, Waiting
 from slotqueue.ops import Severity, Site, account, check, check_jobs, recent, upcoming
-from slotqueue.protocols import Accepted, Delivery, Message, Process, Waiting
+from slotqueue.protocols import Process
 from tests.store.stage import Stage
 
 

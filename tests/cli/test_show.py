@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from slotqueue.answers import Gap, Known, Run
 from slotqueue.ops.words import instant
-from slotqueue.protocols import Gap, Known, Process, Run
+from slotqueue.protocols import Process
 from slotqueue.slots import Slot, SlotState, from_ms, key_at
 from tests.cli.conftest import Slotqueue
 from tests.store.stage import DAY, EPOCH_VALUE, HOUR, NAMESPACE, Stage

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import redis.asyncio
 
+from slotqueue.answers import Known, Offer, Takeover, Word
 from slotqueue.dispatch import Dispatcher, message_for
-from slotqueue.jobs import Job, Policy
-from slotqueue.protocols import Enqueuer, Known, Message, Offer, Process, Slip, Takeover, Word
+from slotqueue.jobs import Job
+from slotqueue.messages import Message, Slip
+from slotqueue.policy import Policy
+from slotqueue.protocols import Enqueuer, Process
 from slotqueue.slots import Slot, from_ms, key_at, parse_key, to_ms
 from slotqueue.store import AsyncStore
 

@@ -11,12 +11,13 @@ import pytest
 from arq.connections import ArqRedis, RedisSettings, create_pool
 from arq.worker import Retry
 
+from slotqueue.answers import Dropped, Verdict, Word
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.enqueuers.arq.delivery import deliver
 from slotqueue.enqueuers.arq.guarded import Guarded, Limits
 from slotqueue.guard import AsyncGuard
 from slotqueue.guard_events import MessageForeign, MessageHandedBack
-from slotqueue.protocols import Dropped, Message, Verdict, Word
+from slotqueue.messages import Message
 from tests.servers import Server
 from tests.unit.guard_stage import AWAY, Script, async_guard, slip
 

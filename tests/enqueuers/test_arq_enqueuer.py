@@ -19,8 +19,9 @@ from arq.worker import JobExecutionFailed
 
 from slotqueue.enqueuers.arq import ArqEnqueuer, enqueuer
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Job, Policy, terms_of
-from slotqueue.protocols import Accepted, Message, Refused, Slip, Waiting
+from slotqueue.jobs import Job
+from slotqueue.messages import Accepted, Message, Refused, Slip, Waiting
+from slotqueue.policy import Policy, terms_of
 from tests.servers import Server
 
 FIRE = 1_796_000_000_000

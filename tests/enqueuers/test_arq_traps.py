@@ -9,7 +9,7 @@ import pytest
 from arq.connections import RedisSettings, create_pool
 from arq.jobs import Job, deserialize_result
 
-from slotqueue.protocols import Word
+from slotqueue.answers import Word
 from tests.enqueuers.arq_system import ArqSystem
 from tests.enqueuers.bench import Bench, eventually
 

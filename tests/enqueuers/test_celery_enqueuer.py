@@ -19,8 +19,8 @@ import pytest
 from slotqueue import Every, Policy, SlotQueue
 from slotqueue.enqueuers.celery import CeleryEnqueuer, guard_app
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import terms_of
-from slotqueue.protocols import Accepted, Delivery, Message, Refused, Slip
+from slotqueue.messages import Accepted, Delivery, Message, Refused, Slip
+from slotqueue.policy import terms_of
 from slotqueue.slots import to_ms
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Server, free_port

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import Accepted, Word
+from slotqueue.answers import Word
+from slotqueue.messages import Accepted
 from slotqueue.slots import parse_key
 from tests.enqueuers.bench import PERIOD, Bench, eventually
 from tests.enqueuers.systems import System

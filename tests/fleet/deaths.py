@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 from arq.connections import RedisSettings
 from redis.asyncio.connection import Connection
 
+from slotqueue.answers import Run
 from slotqueue.enqueuers.arq import ArqEnqueuer
-from slotqueue.protocols import Command, Delivery, Message, Run, Waiting
+from slotqueue.messages import Delivery, Message, Waiting
+from slotqueue.protocols import Command
 from slotqueue.slots import parse_key
 from slotqueue.store import AsyncStore
 from slotqueue.store.scripts import source_of

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from slotqueue.answers import Known, Offer, Run, Word
 from slotqueue.dispatch import message_for
-from slotqueue.jobs import Job, Policy
-from slotqueue.protocols import ANY_FENCE, Known, Message, Offer, Process, Run, Slip, Word
+from slotqueue.jobs import Job
+from slotqueue.messages import Message, Slip
+from slotqueue.policy import Policy
+from slotqueue.protocols import ANY_FENCE, Process
 from slotqueue.schedules import Every
 from slotqueue.slots import Slot, from_ms, key_at, to_ms
 from slotqueue.store import BlockingStore

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from arq.connections import RedisSettings
 
+from slotqueue.answers import Word
 from slotqueue.enqueuers.arq import ArqEnqueuer
-from slotqueue.protocols import Word
 from tests.fleet.fixtures import NewFleet
 from tests.fleet.fleet import eventually
 from tests.fleet.hand import Hand

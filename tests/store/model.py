@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from slotqueue.jobs import Terms
+from slotqueue.policy import Terms
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 OPEN = {"claimed", "held", "queued", "running", "postponed", "failed"}

@@ -8,21 +8,11 @@ from typing import Any, TypeVar
 
 import redis
 
-from slotqueue.jobs import Job, Policy
-from slotqueue.protocols import (
-    ANY_FENCE,
-    Command,
-    Dropped,
-    Known,
-    Offer,
-    Process,
-    Refused,
-    Run,
-    Slip,
-    Takeover,
-    Verdict,
-    Word,
-)
+from slotqueue.answers import Dropped, Known, Offer, Run, Takeover, Verdict, Word
+from slotqueue.jobs import Job
+from slotqueue.messages import Refused, Slip
+from slotqueue.policy import Policy
+from slotqueue.protocols import ANY_FENCE, Command, Process
 from slotqueue.slots import EPOCH, Slot, SlotState, from_ms, key_at, to_ms
 from slotqueue.store import BlockingStore
 from slotqueue.store.keys import Keys

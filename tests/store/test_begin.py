@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import ANY_FENCE, Dropped, Run, Word
+from slotqueue.answers import Dropped, Run, Word
+from slotqueue.protocols import ANY_FENCE
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, MINUTE, Stage
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from slotqueue.protocols import Offer, Verdict, Word
+from slotqueue.answers import Offer, Verdict, Word
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, EPOCH_VALUE, GRACE, MINUTE, Stage, fire_ms, later
 

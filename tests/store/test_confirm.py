@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from slotqueue.protocols import Word
+from slotqueue.answers import Word
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, HOUR, MINUTE, Stage
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import Dropped, Offer, Word
+from slotqueue.answers import Dropped, Offer, Word
 from tests.store.stage import Stage
 
 DAMAGES: dict[str, Callable[[Stage, str], object]] = {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from slotqueue.protocols import Process, Word
+from slotqueue.answers import Word
+from slotqueue.protocols import Process
 from tests.store.stage import DAY, MINUTE, Stage
 
 

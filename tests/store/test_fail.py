@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import ANY_FENCE, Command, Run, Verdict, Word
+from slotqueue.answers import Run, Verdict, Word
+from slotqueue.protocols import ANY_FENCE, Command
 from slotqueue.slots import SlotState
 from tests.store.stage import HOUR, MINUTE, Stage
 

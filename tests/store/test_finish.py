@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import Offer, Verdict, Word
+from slotqueue.answers import Offer, Verdict, Word
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, Stage
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import Dropped, Run, Word
+from slotqueue.answers import Dropped, Run, Word
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, MINUTE, Stage
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from slotqueue.protocols import Gap, Offer, Process, Word
+from slotqueue.answers import Gap, Offer, Word
+from slotqueue.protocols import Process
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, GRACE, KEYS_WITHOUT_A_TTL, MINUTE, Stage
 

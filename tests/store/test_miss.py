@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from slotqueue.answers import Gap, Offer
 from slotqueue.jobs import Job
-from slotqueue.protocols import Gap, Offer
 from tests.store.stage import EPOCH_VALUE, Stage, fire_ms
 
 

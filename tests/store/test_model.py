@@ -20,8 +20,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from slotqueue.answers import Offer, Run
 from slotqueue.jobs import Job
-from slotqueue.protocols import Command, Offer, Process, Refused, Run, Slip
+from slotqueue.messages import Refused, Slip
+from slotqueue.protocols import Command, Process
 from slotqueue.slots import EPOCH, Slot, key_at
 from tests.servers import Server
 from tests.store.model import DAY, MINUTE, OPEN, Message, Model, copy_of

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from slotqueue.protocols import Waiting
+from slotqueue.messages import Waiting
 from slotqueue.slots import SlotState
 from tests.store.stage import Stage
 

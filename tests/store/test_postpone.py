@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import ANY_FENCE, Word
+from slotqueue.answers import Word
+from slotqueue.protocols import ANY_FENCE
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, MINUTE, Stage
 

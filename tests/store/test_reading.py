@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 import redis.asyncio.client
 
+from slotqueue.answers import Gap, Known
 from slotqueue.errors import StoreUnavailable
-from slotqueue.protocols import Gap, Known, Process
+from slotqueue.protocols import Process
 from slotqueue.slots import SlotState
 from slotqueue.store import AsyncStore
 from slotqueue.store.reading import Reader

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import Known, Process, Registered
+from slotqueue.answers import Known, Registered
+from slotqueue.protocols import Process
 from tests.store.stage import DAY, EPOCH_VALUE, HOUR, MINUTE, Stage
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slotqueue.protocols import Word
+from slotqueue.answers import Word
 from slotqueue.slots import SlotState
 from tests.store.stage import MINUTE, Stage
 

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from slotqueue.answers import Offer, Registered, Verdict, Word
 from slotqueue.errors import ConfigurationError, StoreUnavailable
-from slotqueue.protocols import Offer, Process, Registered, Verdict, Word
+from slotqueue.protocols import Process
 from slotqueue.store import AsyncStore, BlockingStore
 from slotqueue.store.connections import safe_url
 from tests.servers import Server

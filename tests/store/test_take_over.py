@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.protocols import Word
+from slotqueue.answers import Word
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, GRACE, MINUTE, Stage
 

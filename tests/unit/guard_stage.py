@@ -8,10 +8,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
+from slotqueue.answers import Dropped, Run, Verdict, Word
 from slotqueue.errors import StoreUnavailable
 from slotqueue.guard import AsyncGuard, SyncGuard
-from slotqueue.jobs import Policy, terms_of
-from slotqueue.protocols import Command, Dropped, Process, Run, Slip, Verbs, Verdict, Word
+from slotqueue.messages import Slip
+from slotqueue.policy import Policy, terms_of
+from slotqueue.protocols import Command, Process, Verbs
 
 T = TypeVar("T")
 AWAY = StoreUnavailable("away")

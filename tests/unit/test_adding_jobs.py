@@ -10,7 +10,7 @@ import pytest
 
 from slotqueue import ConfigurationError, Cron, Every, Policy, SlotQueue
 from slotqueue.jobs import Job
-from slotqueue.protocols import Delivery, Message, Waiting
+from slotqueue.messages import Delivery, Message, Waiting
 
 URL = "redis://someone:secret@127.0.0.1:1/0"
 

@@ -12,7 +12,7 @@ import pytest
 from slotqueue import ConfigurationError, Every, Policy, SlotQueue
 from slotqueue.background import BackgroundTicker
 from slotqueue.jobs import Job
-from slotqueue.protocols import Accepted, Delivery, Message, Waiting
+from slotqueue.messages import Accepted, Delivery, Message, Waiting
 
 
 class Queue:

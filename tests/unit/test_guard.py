@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from slotqueue.answers import Dropped, Verdict, Word
 from slotqueue.current import current_slot
 from slotqueue.errors import NotInSlot, StoreUnavailable
 from slotqueue.guard import AsyncGuard
 from slotqueue.guard_events import EndUnwritten, LeaseLost, MessageDropped, RunBegan, RunDone, RunFailed
 from slotqueue.hold import AsyncHold, Fail, Postpone, describe
-from slotqueue.protocols import ANY_FENCE, Dropped, Verdict, Word
+from slotqueue.protocols import ANY_FENCE
 from tests.unit.guard_stage import AWAY, Script, async_guard, slip
 
 pytestmark = pytest.mark.alone  # leases of a second

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from slotqueue.answers import Dropped, Verdict, Word
 from slotqueue.current import current_slot
 from slotqueue.errors import NotInSlot, StoreUnavailable
 from slotqueue.events import PassFailed
 from slotqueue.guard import SyncGuard, worker_process
 from slotqueue.guard_events import HeartbeatBack, HeartbeatTroubled, LeaseLost, WorkerEnlisted
-from slotqueue.protocols import Dropped, Verdict, Word
 from slotqueue.sync_hold import SyncHold
 from tests.unit.guard_stage import AWAY, Script, slip, sync_guard
 

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from slotqueue.answers import Verdict, Word
 from slotqueue.guard_events import LeaseLost
 from slotqueue.interruption import Interruption, RunInterrupted
-from slotqueue.protocols import Verdict, Word
 from slotqueue.sync_hold import SyncHold
 from tests.unit.guard_stage import AWAY, Script, slip, sync_guard
 

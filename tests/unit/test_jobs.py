@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Job, Policy, Terms, terms_of
+from slotqueue.jobs import Job
+from slotqueue.policy import Policy, Terms, terms_of
 from slotqueue.schedules import Every
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotqueue.jobs import Job, Policy
+from slotqueue.jobs import Job
 from slotqueue.planner import Due, Planner
+from slotqueue.policy import Policy
 from slotqueue.protocols import Schedule
 from slotqueue.schedules import Cron, Every
 from slotqueue.slots import to_ms

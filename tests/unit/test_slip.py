@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotqueue.protocols import Slip
+from slotqueue.messages import Slip
 
 TERMS = "c d a 60000 300000 5 86400000 86400000 0 60000 3600000"
 texts = st.text(max_size=40)

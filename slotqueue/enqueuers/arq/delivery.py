@@ -18,15 +18,17 @@ from arq.constants import job_key_prefix, retry_key_prefix
 from arq.worker import Retry, RetryJob
 from redis.exceptions import RedisError
 
+from slotqueue.answers import Dropped, Word
 from slotqueue.enqueuers.arq.guarded import Connection, Guarded
 from slotqueue.enqueuers.arq.payload import slip_in
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Event
 from slotqueue.guard_events import MessageForeign, MessageHandedBack
 from slotqueue.hold import AsyncHold, Fail, Postpone, describe
-from slotqueue.jobs import Terms
+from slotqueue.messages import Slip
 from slotqueue.patience import unharmed
-from slotqueue.protocols import ANY_FENCE, Dropped, Slip, Word
+from slotqueue.policy import Terms
+from slotqueue.protocols import ANY_FENCE
 from slotqueue.slots import is_slot_key, parse_key
 
 AWAY_MS = 10_000

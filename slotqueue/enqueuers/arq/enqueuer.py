@@ -30,8 +30,9 @@ from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, 
 from slotqueue.enqueuers.arq.payload import check_arguments, payload_of, why_given_up
 from slotqueue.enqueuers.arq.places import place_of
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Job, Terms
-from slotqueue.protocols import Accepted, Delivery, Message, Refused, Waiting
+from slotqueue.jobs import Job
+from slotqueue.messages import Accepted, Delivery, Message, Refused, Waiting
+from slotqueue.policy import Terms
 
 BATCH = 1000
 """Messages in one script call: about 10 ms of arq's Redis."""

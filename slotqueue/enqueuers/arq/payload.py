@@ -15,7 +15,7 @@ from arq.worker import JobExecutionFailed
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
-from slotqueue.protocols import Message, Slip
+from slotqueue.messages import Message, Slip
 from slotqueue.slots import SlotState
 
 SLIP_ENTRY = "slot"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTerminate
 
+from slotqueue.answers import Dropped, Word
 from slotqueue.enqueuers.celery.message import BACK, FENCE, NO_TOKEN, TOKEN, slip_in, token_for
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Event
@@ -24,8 +25,9 @@ from slotqueue.guard import SyncGuard
 from slotqueue.guard_events import MessageDropped, MessageForeign, MessageHandedBack
 from slotqueue.hold import Ending, Fail, Finish, Postpone, Vanish, describe
 from slotqueue.interruption import Interruption, RunInterrupted
-from slotqueue.jobs import Terms
-from slotqueue.protocols import ANY_FENCE, Dropped, Slip, Word
+from slotqueue.messages import Slip
+from slotqueue.policy import Terms
+from slotqueue.protocols import ANY_FENCE
 from slotqueue.slots import parse_key
 from slotqueue.sync_hold import SyncHold
 

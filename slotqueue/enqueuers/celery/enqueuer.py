@@ -14,7 +14,7 @@ from slotqueue.enqueuers.celery.publisher import Publisher
 from slotqueue.enqueuers.celery.worker import OpenGuard, guard_app
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
-from slotqueue.protocols import Delivery, Message, Refused, Waiting
+from slotqueue.messages import Delivery, Message, Refused, Waiting
 
 _RESTORE_SECONDS = 100
 """How late kombu may be to restore what nobody acknowledged."""

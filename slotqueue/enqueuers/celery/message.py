@@ -10,7 +10,7 @@ from kombu.serialization import dumps
 from slotqueue.enqueuers.celery.options import check_options
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
-from slotqueue.protocols import Slip
+from slotqueue.messages import Slip
 from slotqueue.slots import from_ms
 
 SLIP = "slotqueue"

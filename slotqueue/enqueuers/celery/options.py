@@ -8,7 +8,7 @@ from typing import Any
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
-from slotqueue.protocols import Message
+from slotqueue.messages import Message
 from slotqueue.slots import from_ms
 
 _PASSED_ON = (

@@ -17,7 +17,7 @@ from kombu.exceptions import OperationalError
 from slotqueue.enqueuers.celery.confirms import Confirms
 from slotqueue.enqueuers.celery.message import headers_of
 from slotqueue.enqueuers.celery.options import sending_options
-from slotqueue.protocols import Accepted, Delivery, Message, Refused
+from slotqueue.messages import Accepted, Delivery, Message, Refused
 
 CONNECT_SECONDS = 1.5
 ANSWER_SECONDS = 2.5

@@ -20,8 +20,9 @@ from slotqueue.enqueuers.celery.reports import Reports
 from slotqueue.enqueuers.celery.tasks import guard_task
 from slotqueue.guard import SyncGuard, worker_process
 from slotqueue.guard_events import TaskUnguarded
-from slotqueue.jobs import Terms
-from slotqueue.protocols import Process, Slip
+from slotqueue.messages import Slip
+from slotqueue.policy import Terms
+from slotqueue.protocols import Process
 from slotqueue.slots import parse_key
 
 OpenGuard = Callable[[Process], SyncGuard]

@@ -1,0 +1,150 @@
+"""What the store is told and asked about, and what it answers: values, one each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from slotqueue.jobs import Job
+from slotqueue.messages import Slip
+from slotqueue.policy import Terms
+from slotqueue.slots import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a replica knows of a job of its own, in ms since the epoch, 0 for nothing.
+
+    `since`: the job owes nothing from before; `decided`: every slot up to this one is decided.
+    """
+
+    job: str
+    schedule_version: str
+    since: int = 0
+    decided: int = 0
+
+
+class Registered(NamedTuple):
+    """The answer to `register`: Redis's time, the namespace's epoch, and what is known of each job, in order."""
+
+    now: int
+    epoch: str
+    jobs: list[Known]
+
+
+class Word(StrEnum):
+    """The one-word answers of the store."""
+
+    WON = "won"
+    TAKEN = "taken"
+    EARLY = "early"
+    SKIPPED = "skipped"
+    QUEUED = "queued"
+    SENT = "sent"
+    RELEASED = "released"
+    STALE = "stale"
+    YES = "yes"
+    DEAD = "dead"
+    FAILED = "failed"
+    DONE = "done"
+    OVER = "over"
+    BUSY = "busy"
+    EXPIRED = "expired"
+    LOST = "lost"
+    MISSED = "missed"
+    ENQUEUE = "enqueue"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+    LATER = "later"
+    BROKEN = "broken"
+    """This slot's keys in Redis are damaged; the detail says how."""
+
+
+class Verdict(NamedTuple):
+    """An answer about one slot of a batch, with a detail where the word needs one."""
+
+    word: Word
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A slot that is due, with its job: what a replica claims."""
+
+    job: Job
+    slot: Slot
+
+
+class Claims(NamedTuple):
+    """The answer to `claim`: Redis's time, whether the epoch was the remembered one, a verdict for each offer.
+
+    With a changed epoch nothing was claimed and `verdicts` is empty: Redis lost its data.
+    """
+
+    now: int
+    is_same_epoch: bool
+    verdicts: list[Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Slots of a job that nobody decided and that are not worth catching up: fire times in `(after, until]`, ms."""
+
+    job: Job
+    after: int
+    until: int
+    why: str
+
+
+class Overdue(NamedTuple):
+    """Open slots past their deadline, the longest overdue first, and Redis's time in ms."""
+
+    now: int
+    keys: list[str]
+
+
+class Takeover(NamedTuple):
+    """What became of an open slot past its deadline.
+
+    `word` is `ENQUEUE` with the slip to enqueue and the state it had `before`; or where the slot ended or stays:
+    `DONE`, `GONE`, `UNKNOWN`, `MISSED`, `SKIPPED`, `LOST`, `DEAD`, `LATER`, `BROKEN`.
+    """
+
+    key: str
+    word: Word
+    detail: str = ""
+    before: str = ""
+    slip: Slip | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A worker's hold on a slot: proof of a begin, and what every later write about it carries.
+
+    Args:
+        slip: what the message said.
+        fence: guards every write; grows at each begin. 0 where it is not known (Celery's parent process): then the
+            token alone guards `fail`.
+        token: unique per delivery, so that a begin whose reply was lost finds its own lease.
+        worker: who runs it.
+        attempt: 1 for the first.
+    """
+
+    slip: Slip
+    fence: int
+    token: str
+    worker: str
+    attempt: int
+
+    @property
+    def terms(self) -> Terms:
+        """The policy under which the slot was claimed."""
+        return Terms.parse(self.slip.terms)
+
+
+class Dropped(NamedTuple):
+    """The answer to a begin that may not run: `DONE`, `OVER`, `BUSY`, `SKIPPED`, `EXPIRED`, `LOST` or `BROKEN`."""
+
+    why: Word
+    detail: str = ""
