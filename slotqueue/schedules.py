@@ -401,6 +401,8 @@ def _whole_seconds(value: timedelta, argument: str) -> timedelta:
 
 def _utc(t: datetime) -> datetime:
     """Return an aware datetime in UTC, brought to within a microsecond of the range of fire times."""
+    if isinstance(t, datetime) and t.tzinfo is UTC and _FLOOR <= t <= _CEILING:
+        return t
     if not isinstance(t, datetime) or t.utcoffset() is None:
         raise ConfigurationError(f"{t!r} has no zone; right is an aware datetime like datetime.now(UTC)")
     try:

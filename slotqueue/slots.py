@@ -204,4 +204,4 @@ def to_ms(instant: datetime) -> int:
 
 def from_ms(ms: float) -> datetime:
     """The aware UTC instant of milliseconds since the Unix epoch."""
-    return EPOCH + timedelta(milliseconds=ms)
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -31,7 +31,7 @@ from slotqueue.registrar import Registrar
 from slotqueue.slots import to_ms
 
 _CHUNK_SECONDS = 1.0
-_FIRST_CHUNK, _UNTRIED_CHUNK, _LARGEST_CHUNK = 20, 100, 1000
+_FIRST_CHUNK, _UNTRIED_CHUNK, _LARGEST_CHUNK = 20, 400, 1000
 _REGISTER_CHUNK = 1000
 _REGISTER_EVERY_SECONDS = 300.0
 _LONGEST_SLEEP_SECONDS = 1.0
@@ -185,7 +185,8 @@ class Ticker:
         """Enqueue what was won, and learn how long that takes."""
         if not won:
             # Losing says nothing of the queue's speed, but a burst that others win shall not take a hundred trips.
-            self._seconds_a_slot = max(min(self._seconds_a_slot, _CHUNK_SECONDS / _UNTRIED_CHUNK), 1e-6)
+            if not self._is_measured:
+                self._seconds_a_slot = max(self._seconds_a_slot / 2, _CHUNK_SECONDS / _UNTRIED_CHUNK)
             return Counter()
         began = self.clock.monotonic()
         counts = await self.dispatcher.send(won)

@@ -38,11 +38,11 @@ local function answer_again(slot, is_ours)
 end
 
 local function claim(slot, job, fire_ms, start_ms, task, version, text)
-  local fire, terms = tonumber(fire_ms), terms_of(text)
   local owner = redis.pcall('GET', slot.claim)
   if type(owner) == 'table' then return {'broken', owner.err} end
   if owner and owner ~= replica then return 'taken' end
   if owner or redis.call('EXISTS', slot.done, slot.record) > 0 then return answer_again(slot, owner) end
+  local fire, terms = tonumber(fire_ms), terms_of(text)
   if fire > now then return 'early' end
   if not terms then return {'broken', 'the terms are damaged: ' .. text} end
   local tail = string.sub(slot.key, string.find(slot.key, ':', 1, true) + string.len(job) + 2)
