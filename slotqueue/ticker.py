@@ -35,6 +35,7 @@ _FIRST_CHUNK, _UNTRIED_CHUNK, _LARGEST_CHUNK = 20, 400, 1000
 _REGISTER_CHUNK = 1000
 _REGISTER_EVERY_SECONDS = 300.0
 _LONGEST_SLEEP_SECONDS = 1.0
+_MOST_BEHIND_MS = 0.5
 _CLOCK_OFF_MS = 2000
 
 
@@ -230,8 +231,8 @@ class Ticker:
         next_at = self.planner.next_at()
         seconds = _LONGEST_SLEEP_SECONDS
         if next_at is not None:
-            # A claim before its time by Redis's clock is refused, so aim behind the uncertainty of the estimate.
-            ahead = next_at - self.clock.now_ms() + min(self.clock.uncertain_ms, 5.0)
+            # A claim before its time by Redis's clock is refused and costs a round trip; so aim a little behind it.
+            ahead = next_at - self.clock.now_ms() + min(self.clock.uncertain_ms, _MOST_BEHIND_MS)
             seconds = min(seconds, max(ahead / 1000, 0.0005))
             if ahead < _LONGEST_SLEEP_SECONDS * 1000:
                 seconds += random.uniform(0, self.spread)
