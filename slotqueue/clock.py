@@ -43,10 +43,14 @@ class RedisClock:
         return self._uncertain_ms
 
     def now_ms(self) -> int:
-        """Redis's time now, ms since the epoch; the host's own as long as Redis has not answered."""
+        """Redis's time now, whole ms since the epoch; the host's own as long as Redis has not answered."""
+        return int(self.exact_ms())
+
+    def exact_ms(self) -> float:
+        """The same with its fraction."""
         if self._offset_ms is None:
-            return int(time.time() * 1000)
-        return int(self.monotonic() * 1000 + self._offset_ms)
+            return time.time() * 1000
+        return self.monotonic() * 1000 + self._offset_ms
 
     def host_offset_ms(self) -> float:
         """How far the host's wall clock is ahead of Redis's."""

@@ -36,6 +36,7 @@ _REGISTER_CHUNK = 1000
 _REGISTER_EVERY_SECONDS = 300.0
 _LONGEST_SLEEP_SECONDS = 1.0
 _MOST_BEHIND_MS = 0.5
+_TIMERS_LATE_MS = 2.5
 _CLOCK_OFF_MS = 2000
 
 
@@ -228,18 +229,23 @@ class Ticker:
         await self.registrar.register(is_forced=True)
 
     async def _sleep_until_due(self, stopping: asyncio.Event) -> None:
-        next_at = self.planner.next_at()
-        seconds = _LONGEST_SLEEP_SECONDS
-        if next_at is not None:
-            # A claim before its time by Redis's clock is refused and costs a round trip; so aim a little behind it.
-            ahead = next_at - self.clock.now_ms() + min(self.clock.uncertain_ms, _MOST_BEHIND_MS)
-            seconds = min(seconds, max(ahead / 1000, 0.0005))
-            if ahead < _LONGEST_SLEEP_SECONDS * 1000:
-                seconds += random.uniform(0, self.spread)
         if self.registrar.has_new:
             return
         self._wake.clear()
-        await _sleep(seconds, stopping, self._wake)
+        next_at = self.planner.next_at()
+        # A claim before its time by Redis's clock is refused and costs a round trip; so aim a little behind it.
+        at = None if next_at is None else next_at + min(self.clock.uncertain_ms, _MOST_BEHIND_MS)
+        seconds = _LONGEST_SLEEP_SECONDS
+        if at is not None:
+            ahead = at - self.clock.exact_ms()
+            if ahead < _LONGEST_SLEEP_SECONDS * 1000:
+                at += random.uniform(0, self.spread) * 1000
+            seconds = min(seconds, (at - self.clock.exact_ms() - _TIMERS_LATE_MS) / 1000)
+        if seconds > 0:
+            await _sleep(seconds, stopping, self._wake)
+        # The event loop's timers come up to some milliseconds late: the last stretch is yielded away instead.
+        while at is not None and 0 < at - self.clock.exact_ms() <= _TIMERS_LATE_MS:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0)
 
 
 async def _sleep(seconds: float, *until: asyncio.Event) -> None:
