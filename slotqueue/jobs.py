@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from slotqueue.policy import Policy, Terms, jitter_ms_of, terms_of
+from slotqueue.policy import Policy, Terms, resolve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,21 +55,22 @@ class Job:
     """The task with its worker system, as guarded workers register it: "arq:send_digest"."""
 
     def __post_init__(self) -> None:
-        terms = terms_of(self.name, self.policy, self.period)
+        terms, terms_text, jitter_ms = resolve(self.name, self.policy, self.period)
+        schedule = str(self.schedule)
         said = (
-            str(self.schedule),
+            schedule,
             self.task,
             self.args,
             sorted(self.kwargs.items()),
             self.queue,
             self.enqueuer,
-            terms.text,
+            terms_text,
             *sorted(self.options.items()),
         )
         object.__setattr__(self, "terms", terms)
-        object.__setattr__(self, "terms_text", terms.text)
-        object.__setattr__(self, "jitter_ms", jitter_ms_of(self.name, self.policy))
-        object.__setattr__(self, "schedule_version", _digest(str(self.schedule)))
+        object.__setattr__(self, "terms_text", terms_text)
+        object.__setattr__(self, "jitter_ms", jitter_ms)
+        object.__setattr__(self, "schedule_version", _digest(schedule))
         object.__setattr__(self, "version", _digest(repr(said)))
         object.__setattr__(self, "task_name", f"{self.enqueuer}:{self.task}")
 

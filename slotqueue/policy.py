@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from slotqueue.errors import ConfigurationError
@@ -70,6 +71,8 @@ class Policy:
         Raises:
             ConfigurationError: a name that is no field of a policy.
         """
+        if not given:
+            return self
         known = [each.name for each in fields(self)]
         for name in given:
             if name not in known:
@@ -165,13 +168,34 @@ def terms_of(job: str, policy: Policy, period: timedelta) -> Terms:
     )
 
 
-def jitter_ms_of(job: str, policy: Policy) -> int:
-    """The longest delay of an enqueue in ms, 0 for none.
+class Resolved(NamedTuple):
+    """A policy for jobs of one period: its terms, their text, and the longest delay of an enqueue in ms."""
+
+    terms: Terms
+    text: str
+    jitter_ms: int
+
+
+def resolve(job: str, policy: Policy, period: timedelta) -> Resolved:
+    """Check a policy for one job and fill its defaults in; thousands of jobs share few policies, so it remembers.
 
     Raises:
-        ConfigurationError: it is no duration.
+        ConfigurationError: names the job, the argument and what would be right.
     """
-    return _ms(_duration(job, "jitter", policy.jitter, shortest=timedelta(0)))
+    try:
+        return _resolve_for_any(policy, period)
+    except (ConfigurationError, TypeError):  # something is wrong with it: find out once more, for this job
+        return _resolve(job, policy, period)
+
+
+def _resolve(job: str, policy: Policy, period: timedelta) -> Resolved:
+    terms = terms_of(job, policy, period)
+    return Resolved(terms, terms.text, _ms(_duration(job, "jitter", policy.jitter, shortest=timedelta(0))))
+
+
+@lru_cache(maxsize=1024)
+def _resolve_for_any(policy: Policy, period: timedelta) -> Resolved:
+    return _resolve("", policy, period)
 
 
 def _check_words(job: str, policy: Policy) -> None:
