@@ -48,8 +48,7 @@ test-celery: $(VENV)-celery/.tests
 test-both: $(VENV)-both/.tests
 	@echo "With arq and a Celery beside it"
 	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(TOGETHER) tests/unit tests/beat $(ARGS)
-	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest -m alone -k "not rabbitmq" tests/enqueuers/test_conformance.py \
-		tests/enqueuers/test_celery_enqueuer.py tests/enqueuers/test_celery_tasks.py $(ARGS)
+	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest -m alone -k "not rabbitmq" tests/enqueuers/test_celery_enqueuer.py $(ARGS)
 
 test-fast: $(VENV)/.dev  ## Run the tests that are neither slow nor need the machine for themselves
 	@$(PYTEST) -m "not alone and not slow" -n $(WORKERS) --maxprocesses 8 $(ARGS)
