@@ -4,7 +4,6 @@ from slotqueue.app import SlotQueue
 from slotqueue.current import CurrentSlot, current_slot
 from slotqueue.errors import (
     ConfigurationError,
-    EnqueueFailed,
     InvalidSchedule,
     InvalidSlotKey,
     MissingExtra,
@@ -21,7 +20,6 @@ __all__ = [
     "ConfigurationError",
     "Cron",
     "CurrentSlot",
-    "EnqueueFailed",
     "Every",
     "InvalidSchedule",
     "InvalidSlotKey",

@@ -8,10 +8,9 @@
     │   └── MissingExtra            an optional dependency is not installed; also an ImportError
     ├── InvalidSlotKey              a text that is no slot key; also a ValueError
     ├── NotInSlot                   `current_slot()` outside a job; also a LookupError
-    ├── EnqueueFailed               a queue refused a message, or may have
     └── StoreUnavailable            Redis cannot be reached or refuses to work; asking again may help
 
-A lost race, a stale fence or a duplicate message is no error: those are answers, see `slotqueue.protocols`.
+A lost race, a stale fence or a duplicate message is no error: those are answers, see `slotqueue.answers`.
 """
 
 from __future__ import annotations
@@ -53,20 +52,6 @@ class InvalidSlotKey(SlotQueueError, ValueError):
 
 class NotInSlot(SlotQueueError, LookupError):
     """`current_slot()` was called outside of a job that runs for a slot."""
-
-
-class EnqueueFailed(SlotQueueError):
-    """A queue refused a message, or may have.
-
-    Args:
-        problem: what the queue or the serializer said.
-        is_sent_possible: whether the message may nevertheless have arrived: a lost reply, a time-out.
-    """
-
-    def __init__(self, problem: str, *, is_sent_possible: bool = False) -> None:
-        self.problem = problem
-        self.is_sent_possible = is_sent_possible
-        super().__init__(problem)
 
 
 class StoreUnavailable(SlotQueueError):

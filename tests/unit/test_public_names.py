@@ -12,7 +12,7 @@ from slotqueue import errors
 
 def test_the_public_names() -> None:
     assert sorted(slotqueue.__all__) == [
-        "ConfigurationError", "Cron", "CurrentSlot", "EnqueueFailed", "Every", "InvalidSchedule", "InvalidSlotKey",
+        "ConfigurationError", "Cron", "CurrentSlot", "Every", "InvalidSchedule", "InvalidSlotKey",
         "Job", "MissingExtra", "NotInSlot", "Policy", "Slot", "SlotQueue", "SlotQueueError", "SlotState",
         "StoreUnavailable", "current_slot", "slot_key",
     ]  # fmt: skip
