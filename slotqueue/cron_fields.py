@@ -50,6 +50,7 @@ _ZONE_KEY = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 # copies of all zones, one of them with leap seconds.
 _HOST_ZONES = re.compile(r"localtime|posixrules|(?:posix|right)/.*")
 _SECOND = timedelta(seconds=1)
+_MINUTE = timedelta(minutes=1)
 # From this year on every zone repeats its last rule, and the calendar repeats itself after 400 years: wall times that
 # all fell into gaps for that long will do so for ever.
 _RULES_SETTLED, _CALENDAR_CYCLE = 2040, 400
@@ -171,6 +172,11 @@ def first_fire(
         return None if wall is None else (wall - constant).replace(tzinfo=UTC)
     local = instant.astimezone(zone)
     wall = local.replace(tzinfo=None, fold=0)
+    if is_fixed:
+        # A gap that ends off the minute fires at the next one: just behind its end that is still to come.
+        earlier = (instant - _MINUTE).astimezone(zone)
+        if earlier.utcoffset() != local.utcoffset():
+            wall = earlier.replace(tzinfo=None, fold=0)
     if last_year is None:
         last_year = max(wall.year, _RULES_SETTLED) + _CALENDAR_CYCLE
     found = _first_later(wall, instant, zone, wall_after, is_fixed=is_fixed, last_year=last_year)

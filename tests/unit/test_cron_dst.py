@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -199,3 +199,11 @@ def test_the_zone_of_the_host_changes_nothing(host: str) -> None:
         cron = Cron(expression, tz)
         expected.append([fire_times, str(cron.latest_at(last)), str(cron.next_after(first))])
     assert json.loads(done.stdout) == expected
+
+
+def test_a_gap_that_ends_off_the_minute_still_fires_when_asked_from_within_that_minute() -> None:
+    monrovia = Cron("0 0,* * * *", tz="Africa/Monrovia")
+    fire = datetime(1972, 1, 7, 0, 45, tzinfo=UTC)
+    assert monrovia.next_after(fire - timedelta(seconds=15)) == fire
+    assert next(iter(monrovia.between(fire, fire + timedelta(seconds=1)))) == fire
+    assert monrovia.next_after(fire) == datetime(1972, 1, 7, 1, tzinfo=UTC)
