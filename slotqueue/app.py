@@ -7,8 +7,9 @@ import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from slotqueue.errors import ConfigurationError, StoreUnavailable
 from slotqueue.events import Emit, Events
@@ -21,6 +22,9 @@ from slotqueue.replica import Replica
 from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace
 from slotqueue.store import AsyncStore, BlockingStore
 from slotqueue.store.connections import safe_url
+
+if TYPE_CHECKING:
+    from slotqueue.ops.ops import Ops
 
 C = TypeVar("C", bound=type)
 
@@ -269,6 +273,13 @@ class SlotQueue:
     def store(self) -> AsyncStore:
         """The coordinating Redis, for `slotqueue.ops`."""
         return self._store
+
+    @cached_property
+    def ops(self) -> Ops:
+        """What an operator asks and does."""
+        from slotqueue.ops.ops import Ops  # noqa: PLC0415 - loaded where it is used: a replica needs none of it
+
+        return Ops(self)
 
     # ---- assembly
 

@@ -1,6 +1,7 @@
 """What an operator asks: async functions over a `Site`, each answering with frozen values. Nothing here prints.
 
->>> site = Site.of(slots)              # or Site.at("redis://localhost:6379/0", "ran"), where there is no code
+>>> (await slots.ops.account("ran:rollup:2026-10-02T03:00")).says
+>>> site = Site.at("redis://localhost:6379/0", "ran")              # where there is no code
 >>> (await account(site, "ran:rollup:2026-10-02T03:00")).says
 """
 
@@ -9,6 +10,7 @@ from slotqueue.ops.account import Account, LastRun, Missed, account
 from slotqueue.ops.checking import Checked, JobChecked, check, check_jobs
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import Fire, upcoming
+from slotqueue.ops.ops import Ops
 from slotqueue.ops.site import Site
 from slotqueue.ops.slots import Recent, SlotRow, recent
 from slotqueue.ops.timeline import Moment
@@ -22,6 +24,7 @@ __all__ = [
     "LastRun",
     "Missed",
     "Moment",
+    "Ops",
     "Recent",
     "Severity",
     "Site",

@@ -54,6 +54,15 @@ async def test_a_site_of_an_application_knows_its_schedules(site: Site) -> None:
     assert "2026-10-02T01:00:00Z and 2026-10-03T01:00:00Z" in found.says
 
 
+async def test_an_application_is_asked_over_its_own_connection(app: SlotQueue, stage: Stage) -> None:
+    slip = stage.claimed()
+    assert app.ops is app.ops
+    assert (await app.ops.account(slip.key)).state is SlotState.CLAIMED
+    assert (await app.ops.recent(job="rollup")).rows[0].key == slip.key
+    assert (await app.ops.check()).jobs[0].name == "rollup"
+    await app.close()
+
+
 async def test_answers_are_frozen(site: Site, stage: Stage) -> None:
     stage.redis.hset("ran:jobs", "rollup", "v1:1:1:1")
     slip = stage.claimed()
