@@ -6,31 +6,28 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from slotqueue.errors import ConfigurationError, StoreUnavailable
 from slotqueue.events import Emit, Events
-from slotqueue.guard import AsyncGuard, SyncGuard
 from slotqueue.job_builder import build_job
 from slotqueue.jobs import Job
+from slotqueue.loops import Loops
 from slotqueue.policy import Policy
-from slotqueue.protocols import Enqueuer, Process, Schedule
+from slotqueue.protocols import Enqueuer, Schedule
 from slotqueue.replica import Replica
 from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace
-from slotqueue.store import AsyncStore, BlockingStore
+from slotqueue.store import AsyncStore
 from slotqueue.store.connections import safe_url
+from slotqueue.worker_systems import WorkerSystems
 
 if TYPE_CHECKING:
     from slotqueue.ops.ops import Ops
 
 C = TypeVar("C", bound=type)
-
-_REFERENCE = datetime(2024, 1, 1, tzinfo=UTC)
-_STOP_SECONDS = 3.5
-"""With what closing takes, a stop stays under 5 s, also while Redis is unreachable."""
 
 
 class SlotQueue:
@@ -70,15 +67,14 @@ class SlotQueue:
         self.sweep_every = _seconds("sweep_every", sweep_every, 0.1, 600)
         self.claim_spread = _seconds("claim_spread", claim_spread, 0, 3600)
         self.events = Events(on_event)
-        self.enqueuers: dict[str, Enqueuer] = {}
         self._store = AsyncStore(redis, namespace)
+        self._systems = WorkerSystems(redis, namespace, self.events)
         self._default_enqueuer = enqueuer
         self._jobs: dict[str, Job] = {}
         self._replica: Replica | None = None
-        self._stopping: asyncio.Event | None = None
-        self._loops: list[asyncio.Task[None]] = []
+        self._loops: Loops | None = None
         if enqueuer is not None:
-            self._take_in(enqueuer)
+            self._systems.take_in(enqueuer)
 
     def __repr__(self) -> str:
         return f"SlotQueue({safe_url(self.url)!r}, namespace={self.namespace!r}, {len(self._jobs)} jobs)"
@@ -124,7 +120,7 @@ class SlotQueue:
                 job=name,
                 argument="enqueuer",
             )
-        self._take_in(chosen)
+        self._systems.take_in(chosen)
         job = build_job(
             name,
             schedule,
@@ -169,7 +165,7 @@ class SlotQueue:
         """
         from slotqueue.enqueuers.arq import guard_worker  # noqa: PLC0415 - arq is an extra
 
-        return guard_worker(settings, namespace=self.namespace, open_guard=self._open_guard)
+        return guard_worker(settings, namespace=self.namespace, open_guard=self._systems.open_guard)
 
     # ---- one pass each
 
@@ -204,24 +200,14 @@ class SlotQueue:
 
     async def start(self) -> None:
         """Start ticking and sweeping in this event loop. Redis may be down: the loops keep trying."""
-        if self._loops:
+        if self._loops is not None:
             raise ConfigurationError("this SlotQueue ticks already")
-        replica = self._assembled()
-        self._stopping = asyncio.Event()
-        self._loops = [
-            asyncio.create_task(replica.ticker.run(self._stopping), name="slotqueue-ticker"),
-            asyncio.create_task(replica.sweeper.run(self._stopping), name="slotqueue-sweeper"),
-        ]
+        self._loops = Loops(self._assembled())
 
     async def stop(self) -> None:
         """Finish the enqueue in hand, leave the registry and close; within 5 s, also while Redis is unreachable."""
-        if self._stopping is not None:
-            self._stopping.set()
-        if self._loops:
-            _, unfinished = await asyncio.wait(self._loops, timeout=_STOP_SECONDS)
-            for loop in unfinished:
-                loop.cancel()
-            await asyncio.gather(*self._loops, return_exceptions=True)
+        if self._loops is not None:
+            await self._loops.stop()
         await self.close()
 
     async def run(self, stopping: asyncio.Event | None = None) -> None:
@@ -231,28 +217,23 @@ class SlotQueue:
             Exception: a loop ended by an error that nobody foresaw; a ticker never dies silently.
         """
         await self.start()
-        until = [asyncio.ensure_future(stopping.wait())] if stopping is not None else []
         try:
-            done, _ = await asyncio.wait([*self._loops, *until], return_when=asyncio.FIRST_COMPLETED)
-            for each in done:
-                each.result()
+            if self._loops is not None:
+                await self._loops.wait(stopping)
         finally:
-            for each in until:
-                each.cancel()
             await self.stop()
 
     async def close(self) -> None:
         """Leave the registry and close connections; `stop` does this too. Afterwards it may start again."""
         replica, self._replica = self._replica, None
-        self._loops, self._stopping = [], None
+        self._loops = None
         with contextlib.suppress(StoreUnavailable, TimeoutError):
             async with asyncio.timeout(0.5):
                 if replica is not None:
                     await replica.leave()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.5):
-                for enqueuer in self.enqueuers.values():
-                    await enqueuer.close()
+                await self._systems.close()
                 await self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -267,7 +248,13 @@ class SlotQueue:
     @property
     def is_ready(self) -> bool:
         """Whether the ticker has made a pass within the last 10 s: connected, registered, ticking."""
-        return self._replica is not None and self._replica.is_ready
+        are_alive = self._loops is None or self._loops.are_alive
+        return are_alive and self._replica is not None and self._replica.is_ready
+
+    @property
+    def enqueuers(self) -> Mapping[str, Enqueuer]:
+        """The enqueuers by kind."""
+        return self._systems.enqueuers
 
     @property
     def store(self) -> AsyncStore:
@@ -297,39 +284,6 @@ class SlotQueue:
             for job in self._jobs.values():
                 self._replica.ticker.add(job)
         return self._replica
-
-    def _open_guard(self, worker: Process) -> AsyncGuard:
-        """The guard of a worker process, made in its event loop."""
-        store = AsyncStore(self.url, self.namespace)
-        return AsyncGuard(
-            worker,
-            store,
-            open_heartbeat_store=lambda: BlockingStore(self.url, self.namespace),
-            emit=self.events,
-        )
-
-    def _open_sync_guard(self, worker: Process) -> SyncGuard:
-        """The guard of a worker process without an event loop, made in that process."""
-        return SyncGuard(
-            worker,
-            BlockingStore(self.url, self.namespace),
-            open_heartbeat_store=lambda: BlockingStore(self.url, self.namespace),
-            emit=self.events,
-        )
-
-    def _take_in(self, enqueuer: Enqueuer) -> None:
-        known = self.enqueuers.setdefault(enqueuer.kind, enqueuer)
-        if known is not enqueuer:
-            raise ConfigurationError(
-                f"there is another enqueuer of the kind {enqueuer.kind!r}; give it a kind of its own",
-                argument="enqueuer",
-            )
-        use_default = getattr(enqueuer, "use_default", None)
-        if use_default is not None:
-            use_default(self.url)
-        guard_workers = getattr(enqueuer, "guard_workers", None)
-        if guard_workers is not None:
-            guard_workers(self.namespace, self._open_sync_guard)
 
 
 def _seconds(name: str, value: timedelta | float, least: float, most: float) -> float:

@@ -262,6 +262,16 @@ class PassFailed(Event):
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class LoopDied(Event):
+    """The ticker or the sweeper of this process has ended, and nobody had told it to; the process is not ready."""
+
+    level: ClassVar[int] = logging.CRITICAL
+    text: ClassVar[str] = "{which} has ended, this process decides no slots any more: {error}"
+    which: str
+    error: str
+
+
 Emit = Callable[[Event], None]
 
 

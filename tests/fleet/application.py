@@ -31,6 +31,7 @@ from arq.worker import func
 
 import slotqueue.app
 import slotqueue.store.commands
+import slotqueue.worker_systems
 from slotqueue import Cron, Every, Policy, SlotQueue
 from slotqueue.clock import RedisClock
 from slotqueue.events import Event
@@ -41,7 +42,8 @@ effects = redis.Redis.from_url(orders.effects_url)
 doom = Doom(orders.arrow, orders.doomed, signal.Signals[orders.fate], lambda job, key: effects.hset(STRUCK, job, key))
 MortalStore.doom = doom
 MortalStore.sweep_ms = orders.sweep_ms
-setattr(slotqueue.app, "AsyncStore", MortalStore)  # noqa: B010 - the seam of this application
+for _module in (slotqueue.app, slotqueue.worker_systems):
+    setattr(_module, "AsyncStore", MortalStore)  # noqa: B010 - the seam of this application
 slotqueue.store.commands.GRACE_MS = orders.grace_ms
 logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
 

@@ -1,0 +1,71 @@
+"""The worker systems of an application: their enqueuers by kind, and what connects the guard to their workers."""
+
+from __future__ import annotations
+
+from slotqueue.errors import ConfigurationError
+from slotqueue.events import Emit
+from slotqueue.guard import AsyncGuard, SyncGuard
+from slotqueue.protocols import Enqueuer, Process
+from slotqueue.store import AsyncStore, BlockingStore
+
+
+class WorkerSystems:
+    """What an application enqueues to.
+
+    Args:
+        url: of the coordinating Redis.
+        namespace: what every key begins with.
+        emit: takes the events of the guards.
+    """
+
+    def __init__(self, url: str, namespace: str, emit: Emit) -> None:
+        self.url = url
+        self.namespace = namespace
+        self.emit = emit
+        self.enqueuers: dict[str, Enqueuer] = {}
+        """By kind."""
+
+    def take_in(self, enqueuer: Enqueuer) -> None:
+        """Know an enqueuer from now on, and tell it what it may want to know of the application; again is harmless.
+
+        Raises:
+            ConfigurationError: another one has its kind.
+        """
+        known = self.enqueuers.setdefault(enqueuer.kind, enqueuer)
+        if known is not enqueuer:
+            raise ConfigurationError(
+                f"there is another enqueuer of the kind {enqueuer.kind!r}; give it a kind of its own",
+                argument="enqueuer",
+            )
+        use_default = getattr(enqueuer, "use_default", None)
+        if use_default is not None:
+            use_default(self.url)
+        guard_workers = getattr(enqueuer, "guard_workers", None)
+        if guard_workers is not None:
+            guard_workers(self.namespace, self.open_sync_guard)
+
+    def open_guard(self, worker: Process) -> AsyncGuard:
+        """Make the guard of a worker process, in its event loop."""
+        return AsyncGuard(
+            worker,
+            AsyncStore(self.url, self.namespace),
+            open_heartbeat_store=self._open_blocking_store,
+            emit=self.emit,
+        )
+
+    def open_sync_guard(self, worker: Process) -> SyncGuard:
+        """Make the guard of a worker process without an event loop, in that process."""
+        return SyncGuard(
+            worker,
+            self._open_blocking_store(),
+            open_heartbeat_store=self._open_blocking_store,
+            emit=self.emit,
+        )
+
+    async def close(self) -> None:
+        """Close the connections that enqueuers opened in this event loop."""
+        for enqueuer in self.enqueuers.values():
+            await enqueuer.close()
+
+    def _open_blocking_store(self) -> BlockingStore:
+        return BlockingStore(self.url, self.namespace)
