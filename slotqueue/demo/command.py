@@ -25,6 +25,7 @@ class Whole(click.IntRange):
 @click.command("demo")
 @click.option("--replicas", type=Whole(1, 50), default=5, show_default=True, help="Processes that tick and sweep.")
 @click.option("--workers", type=Whole(1, 20), default=2, show_default=True, help="Processes that run the jobs.")
+@click.option("--worker", type=click.Choice(["arq", "celery"]), help="Who runs the jobs.  [default: what is installed]")
 @click.option("--slots", type=Whole(1, 1000), default=10, show_default=True, help="How many slots.")
 @click.option("--every", type=Whole(1, 60), default=1, show_default=True, help="Seconds from one slot to the next.")
 @click.option("--chaos/--no-chaos", default=True, help="Kill one replica and one worker at a bad moment (default).")
@@ -36,6 +37,7 @@ def demo_command(  # noqa: PLR0913 - click gives an argument for each option
     *,
     replicas: int,
     workers: int,
+    worker: str | None,
     slots: int,
     every: int,
     chaos: bool,
@@ -46,15 +48,17 @@ def demo_command(  # noqa: PLR0913 - click gives an argument for each option
 ) -> None:
     """Watch replicas and workers handle every slot once, while some of them are killed.
 
-    Starts a Valkey server, replicas and arq workers, all real processes. Ends with 1 if a slot was lost or repeated.
+    Starts a Valkey server, replicas and workers of arq or Celery, all real processes. Ends with 1 if a slot was lost or
+    repeated.
     """
     from slotqueue.demo.run import Options
-    from slotqueue.demo.systems import ARQ
+    from slotqueue.demo.systems import system_named
 
+    system = system_named(worker)
     if show_code:
-        click.echo(ARQ.source(), nl=False)
+        click.echo(system.source(), nl=False)
         return
-    options = Options(ARQ, replicas, workers, slots, every, chaos, keep, redis)
+    options = Options(system, replicas, workers, slots, every, chaos, keep, redis)
     sys.exit(_perform(options, is_json=is_json))
 
 
@@ -106,7 +110,7 @@ def _show(run: Run, console: Console, *, is_json: bool) -> int:
         with contextlib.suppress(OSError):  # the terminal may be gone
             view.close()
     bar = "#" if console.options.ascii_only else "\N{FULL BLOCK}"
-    summary = summary_of(figures, run.stories, system=run.options.system.name, bar=bar)
+    summary = summary_of(figures, run.stories, system=run.options.system.title, bar=bar)
     _print(console, summary)
     if run.options.is_kept:
         _print(console, "\n" + _look_around(run))
@@ -121,7 +125,7 @@ def _title(run: Run) -> str:
     options = run.options
     period = "second" if options.every == 1 else f"{options.every} s"
     replicas, slots = several(options.replicas, "replica"), several(options.slots, "slot")
-    workers = several(options.workers, f"{options.system.name} worker")
+    workers = several(options.workers, f"{options.system.title} worker")
     chaos = ", chaos" if options.has_chaos else ""
     return f"slotqueue demo: {replicas}, {workers}, a slot every {period}, {slots}{chaos}"
 

@@ -30,6 +30,12 @@ class FragileEnqueuer:
         if use_default is not None:
             use_default(url)
 
+    def guard_workers(self, namespace: str, open_guard: object) -> None:
+        """Guard the workers of a system whose enqueuer does that."""
+        guard_workers = getattr(self._enqueuer, "guard_workers", None)
+        if guard_workers is not None:
+            guard_workers(namespace, open_guard)
+
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`."""
         self._enqueuer.check(job)

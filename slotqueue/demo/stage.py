@@ -21,6 +21,7 @@ from slotqueue.demo.window import Window
 from slotqueue.events import Event
 from slotqueue.protocols import Enqueuer, Schedule
 from slotqueue.slots import from_ms
+from slotqueue.store.connections import blocking_client
 
 VARIABLE = "SLOTQUEUE_DEMO"
 JOB = "report"
@@ -38,6 +39,14 @@ class _Redis(Protocol):
     async def rpush(self, name: str, *values: str) -> int: ...
 
     async def expire(self, name: str, time: int) -> bool: ...
+
+
+class _BlockingRedis(Protocol):
+    """A client of `Stage.open_redis`."""
+
+    def rpush(self, name: str, *values: str) -> object: ...
+
+    def expire(self, name: str, time: int) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +145,20 @@ class Stage:
             what: "begun" or "finished".
             slot: the slot that runs.
         """
-        entry = {"at": time.time(), "what": what, "key": slot.key, "by": self.name, "attempt": slot.attempt}
-        await redis.rpush(self.journal, json.dumps(entry))
+        await redis.rpush(self.journal, self._entry(what, slot))
         await redis.expire(self.journal, _JOURNAL_SECONDS)
+
+    def write_down_blocking(self, redis: _BlockingRedis, what: str, slot: CurrentSlot) -> None:
+        """The same with a client of `open_redis`, for a worker without an event loop."""
+        redis.rpush(self.journal, self._entry(what, slot))
+        redis.expire(self.journal, _JOURNAL_SECONDS)
+
+    def open_redis(self) -> _BlockingRedis:
+        """Make a client that threads may share; it connects when it is first used."""
+        return blocking_client(self.url)
+
+    def _entry(self, what: str, slot: CurrentSlot) -> str:
+        return json.dumps({"at": time.time(), "what": what, "key": slot.key, "by": self.name, "attempt": slot.attempt})
 
 
 def journal_of(namespace: str) -> str:

@@ -4,26 +4,65 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
 
 from slotqueue.demo import demo_command
-from slotqueue.demo.systems import ARQ
+from slotqueue.demo.systems import SYSTEMS, system_named
 
 
-def test_show_code_prints_the_file_that_is_run() -> None:
-    result = CliRunner().invoke(demo_command, ["--show-code"])
+@pytest.mark.parametrize("name", ["arq", "celery"])
+def test_show_code_prints_the_file_that_is_run(name: str) -> None:
+    result = CliRunner().invoke(demo_command, ["--worker", name, "--show-code"])
 
-    spec = importlib.util.find_spec("slotqueue.demo.app_arq")
+    module = f"slotqueue.demo.app_{name}"
+    spec = importlib.util.find_spec(module)
     assert spec is not None
     assert spec.origin is not None
     assert result.exit_code == 0
     assert result.stdout == Path(spec.origin).read_text()
     assert len(result.stdout.splitlines()) < 50
-    assert ARQ.replica[-1] == "slotqueue.demo.app_arq"
-    assert ARQ.worker[-1] == "slotqueue.demo.app_arq.WorkerSettings"
+    assert SYSTEMS[name].replica[-1] == module
+    assert any(word.startswith(module) for word in SYSTEMS[name].worker)
+
+
+@pytest.mark.parametrize("missing, present", [("arq", "celery"), ("celery", "arq")])
+def test_the_worker_system_that_is_installed_is_the_default(
+    monkeypatch: pytest.MonkeyPatch, missing: str, present: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setitem(sys.modules, present, _module(present))
+
+    assert system_named(None).name == present
+    assert system_named(missing).name == missing
+
+
+@pytest.mark.parametrize("name", ["arq", "celery"])
+@pytest.mark.parametrize("has_other", [True, False])
+def test_a_worker_system_that_is_missing_is_one_line_and_exit_2(
+    monkeypatch: pytest.MonkeyPatch, name: str, has_other: bool
+) -> None:
+    (other,) = SYSTEMS.keys() - {name}
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, other, _module(other) if has_other else None)
+
+    result = CliRunner().invoke(demo_command, ["--worker", name])
+
+    extra = "all" if has_other else name  # both at once is an environment of its own
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr == f"Error: {name} is not installed; install it with: pip install 'slotqueue[{extra}]'\n"
+
+
+def _module(name: str) -> ModuleType:
+    """Something that counts as installed."""
+    module = ModuleType(name)
+    module.__spec__ = ModuleSpec(name, None)
+    return module
 
 
 def test_without_any_server_it_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +125,8 @@ def test_numbers_out_of_bounds_are_refused(option: str, value: str, bounds: str)
     assert bounds in result.stderr
 
 
-def test_the_application_says_who_runs_it() -> None:
+@pytest.mark.parametrize("name", ["arq", "celery"])
+def test_the_application_says_who_runs_it(name: str) -> None:
+    pytest.importorskip(name)
     with pytest.raises(SystemExit, match="run by `slotqueue demo`"):
-        importlib.import_module("slotqueue.demo.app_arq")
+        importlib.import_module(f"slotqueue.demo.app_{name}")
