@@ -1,5 +1,8 @@
 """Fixtures of the acceptance tests."""
 
-from tests.fleet.fixtures import apps, hand, new_fleet
+import importlib.util
 
-__all__ = ["apps", "hand", "new_fleet"]
+if importlib.util.find_spec("arq") is not None:  # the example for Celery is run where arq cannot be
+    from tests.fleet.fixtures import apps, hand, new_fleet
+
+    __all__ = ["apps", "hand", "new_fleet"]
