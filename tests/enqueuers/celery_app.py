@@ -118,6 +118,24 @@ def retries_itself(self: Any, times: int = 99) -> None:
         raise ValueError("not yet")
 
 
+@app.task(bind=True, name="retries_quietly")
+def retries_quietly(self: Any, fails: bool = False) -> str:
+    if self.request.retries:
+        mark(self, "ran")
+        return "at last"
+    mark(self, "retrying")
+    self.retry(countdown=0.5, throw=False)
+    if fails:
+        raise ValueError("after the retry was sent")
+    return "not yet"
+
+
+@app.task(bind=True, name="replaces")
+def replaces(self: Any) -> None:
+    mark(self, "replacing")
+    self.replace(quick.s().set(countdown=0.5))
+
+
 @app.task(bind=True, name="dies")
 def dies(self: Any) -> None:
     mark(self, "began")
@@ -171,6 +189,18 @@ class Stubborn(celery.Task):  # type: ignore[misc] # no types
         mark(self, "ran")
 
 
+class Batched(celery.Task):  # type: ignore[misc] # no types
+    """A class whose messages never come to Celery's tracer, as those of celery-batches."""
+
+    name = "batched"
+
+    def Strategy(self, task: Any, app: Any, consumer: Any) -> Any:  # noqa: N802 - as Celery calls it
+        return lambda *args, **kwargs: None
+
+    def run(self) -> None:
+        mark(self, "ran")
+
+
 class Classy(app.Task):  # type: ignore[misc,name-defined] # no types
     name = "classy"
 
@@ -182,6 +212,7 @@ app.register_task(Whole())
 app.register_task(Classy())
 if APP.get("stubborn"):
     app.register_task(Stubborn())
+    app.register_task(Batched())
 
 
 @app.task(base=Stranger, bind=True, name="strange")

@@ -46,6 +46,32 @@ async def test_automatic_retries_are_postponed_and_their_last_is_final(
     assert len(await celery_redis_bench.effects(key)) == (2 if state == "done" else 3)
 
 
+async def test_a_retry_that_is_sent_and_not_thrown_is_not_lost(
+    celery_redis: CelerySystem, celery_redis_bench: Bench
+) -> None:
+    await celery_redis.start()
+    keys = [
+        await celery_redis_bench.fire("retries_quietly", kwargs={"fails": fails}, on_crash="skip")
+        for fails in (False, True)
+    ]
+    for key in keys:
+        await celery_redis_bench.wait_for_effect(key, "retrying", "ran")
+        record = await celery_redis_bench.wait_for(key, "done")
+        assert record.get("spent", "0") == "0"
+
+
+async def test_a_task_that_puts_another_one_in_its_place_is_done_before_that_one_runs(
+    celery_redis: CelerySystem, celery_redis_bench: Bench
+) -> None:
+    """A limit that docs/celery.md names: the replacement has the id of the slot, and is none."""
+    await celery_redis.start()
+    key = await celery_redis_bench.fire("replaces")
+    await celery_redis_bench.wait_for(key, "done")
+    assert await celery_redis_bench.effects(key) == ["replacing"]
+    await celery_redis_bench.wait_for_effect(key, "replacing", "ran")
+    assert celery_redis.result(key)["result"] == "quickly"
+
+
 async def test_a_soft_time_limit_is_a_failure(celery_redis: CelerySystem, celery_redis_bench: Bench) -> None:
     await celery_redis.start(task_soft_time_limit=1)
     record = await celery_redis_bench.wait_for(await celery_redis_bench.fire("slow", kwargs={"seconds": 20}), "dead")

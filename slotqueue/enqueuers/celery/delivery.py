@@ -19,6 +19,7 @@ from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTermi
 
 from slotqueue.answers import Dropped, Word
 from slotqueue.enqueuers.celery.message import BACK, FENCE, NO_TOKEN, TOKEN, slip_in, token_for
+from slotqueue.enqueuers.celery.retries import NotTheLast, sent_retry
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Event
 from slotqueue.guard import SyncGuard
@@ -73,6 +74,11 @@ class SlotDelivery:
                 if self._guarded.tracks_started:
                     mark_started(self._task, self._request)
                 result = function(*args, **kwargs)
+                if sent_retry(self._request) is not None:
+                    raise NotTheLast(result)  # noqa: TRY301 - to the hold, which then ends as the judge says
+        except NotTheLast as returned:
+            self._stop_if_stale(hold)
+            return returned.result
         except RunInterrupted:
             hold.abandon()
             self._headers.pop(FENCE)
@@ -113,11 +119,12 @@ class SlotDelivery:
 
     def _judge(self, error: BaseException) -> Ending:
         """Say what an exception means in Celery, which is about to see it too."""
-        match error:
+        sent = sent_retry(self._request) if isinstance(error, Exception) else None
+        match sent or error:
             case Ignore():  # the task says itself that it is over, or has put another one in its place
                 return Finish()
-            case Retry():
-                return Postpone("Celery retries it", _ms_until(error.when))
+            case Retry(when=when):
+                return Postpone("Celery retries it", _ms_until(when))
             case Reject(requeue=True) if self._task.acks_late:
                 return Postpone("rejected, and the broker has it again")
             case WorkerShutdown() | WorkerTerminate():

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from celery.app.trace import task_has_custom
+from celery.worker.strategy import default as default_strategy
 from kombu.utils import symbol_by_name
 
 from slotqueue.enqueuers.celery.delivery import SlotDelivery, mark_started
 from slotqueue.enqueuers.celery.message import SLIP
 from slotqueue.enqueuers.celery.request import guarded_request
+from slotqueue.enqueuers.celery.retries import note_retries
 
 if TYPE_CHECKING:
     from slotqueue.enqueuers.celery.worker import AppGuard
@@ -62,7 +64,10 @@ def guard_task(task: Any, app_guard: AppGuard) -> None:  # noqa: ANN401 - Celery
     """
     if _MARK in vars(task):
         return
+    if symbol_by_name(task.Strategy) is not default_strategy:
+        raise TypeError("its Strategy runs messages in a way of its own")
     guarded = GuardedTask(task, app_guard, bool(task.track_started))
+    note_retries(task)
     if task_has_custom(task, "__call__"):
         _wrap_call(task, guarded)
     else:
