@@ -32,12 +32,12 @@ BEGIN_SECONDS = 2.5
 _MOST_UNANSWERED = 1000
 
 
-def worker_process(tasks: Sequence[str], **about: str) -> Process:
+def worker_process(tasks: Sequence[str], **about: object) -> Process:
     """Name this process as a worker; to be called after any fork.
 
     Args:
         tasks: with their worker system: "arq:send_digest".
-        about: what else an operator may want to see.
+        about: what else an operator may want to see, in what JSON can say.
     """
     return Process(process_id(), about_process(**about), tuple(tasks))
 

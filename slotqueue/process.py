@@ -16,8 +16,8 @@ def process_id(name: str | None = None) -> str:
     return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
-def about_process(**more: str | int) -> str:
-    """What the registries say of a process, as JSON."""
+def about_process(**more: object) -> str:
+    """What the registries say of a process, as JSON; `more` can be written as such."""
     facts = {
         "host": socket.gethostname(),
         "pid": os.getpid(),

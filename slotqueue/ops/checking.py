@@ -79,8 +79,9 @@ async def check(site: Site, *, now: datetime | None = None) -> Checked:
         return Checked((), (*redis_findings, *check_workers_alone(tasks, at), *queued), asked_redis=True)
     jobs, findings = _check_jobs(site.app, now or datetime.now(UTC), tasks)
     mine = list(site.app.jobs.values())
-    guards = check_guards(mine, tasks, at)
-    aims = check_aims(mine, site.app.enqueuers, await reader.workers())
+    workers = await reader.workers()
+    guards = check_guards(mine, tasks, at, workers)
+    aims = check_aims(mine, site.app.enqueuers, workers)
     return Checked(tuple(jobs), (*findings, *guards, *aims, *queued, *redis_findings), asked_redis=True)
 
 

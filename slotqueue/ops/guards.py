@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from slotqueue.jobs import Job
 from slotqueue.ops.findings import Finding, Severity
@@ -21,16 +21,33 @@ class Aimed(Protocol):
     """An enqueuer that can say where it sends."""
 
     place: str
-    """Its Redis: "host:port/database"."""
+    """Its Redis or broker: "host:port/database"; "" where it cannot tell."""
 
-    def queue_of(self, job: Job) -> str:
-        """Name the queue that a job is sent to."""
+    def queue_of(self, job: Job) -> str | None:
+        """Name the queue that a job is sent to; None where it cannot tell."""
         ...
 
 
-def check_guards(jobs: Collection[Job], tasks: Mapping[str, int], now: int) -> list[Finding]:
-    """Tasks that no guarded worker has: a slip of the pen where such workers are known, unguarded workers otherwise."""
-    findings = []
+def check_guards(
+    jobs: Collection[Job], tasks: Mapping[str, int], now: int, workers: Sequence[ProcessSeen] = ()
+) -> list[Finding]:
+    """Tasks that no guarded worker has: a slip of the pen where such workers are known, unguarded workers otherwise.
+
+    Args:
+        jobs: of the application.
+        tasks: of all guarded workers, with their worker system -> when one of these was last seen, ms.
+        now: Redis's time, ms.
+        workers: what is known of them: they name tasks of theirs that cannot be guarded.
+    """
+    bypassing = {
+        f"{each.about.get('worker')}:{task}": str(why)
+        for each in workers
+        for task, why in _texts(each.about.get("unguarded")).items()
+    }
+    findings: list[Finding | None] = [
+        _bypassing(job, bypassing[job.task_name]) for job in jobs if job.task_name in bypassing
+    ]
+    jobs = [job for job in jobs if job.task_name not in bypassing]
     for kind in dict.fromkeys(job.enqueuer for job in jobs):
         mine = [job for job in jobs if job.enqueuer == kind]
         known = [task.partition(":")[2] for task in tasks if task.startswith(f"{kind}:")]
@@ -48,22 +65,25 @@ def check_aims(
     findings = []
     for job in jobs:
         enqueuer = enqueuers[job.enqueuer]
-        known = [each.about for each in workers if each.about.get("worker") == job.enqueuer and each.about.get("queue")]
-        if not known or not isinstance(enqueuer, Aimed):
+        known = [each.about for each in workers if each.about.get("worker") == job.enqueuer and _queues_of(each.about)]
+        queue = enqueuer.queue_of(job) if known and isinstance(enqueuer, Aimed) else None
+        if queue is None or not isinstance(enqueuer, Aimed):
             continue
-        about, queue = f"job {job.name!r}", enqueuer.queue_of(job)
-        places = {str(each.get("redis", "")) for each in known if each["queue"] == queue}
+        about, is_arq = f"job {job.name!r}", job.enqueuer == "arq"
+        places = {_place_of(each) for each in known if queue in _queues_of(each)}
         if not places:
-            names = ", ".join(sorted({repr(each["queue"]) for each in known}))
-            text = (
-                f"no known worker listens on the queue {queue!r} that the job is sent to (workers listen on {names}): "
+            names = ", ".join(sorted({repr(name) for each in known for name in _queues_of(each)}))
+            hint = (
                 "give the job's `queue`, the enqueuer's `queue_name` or the worker's `queue_name` the same name"
+                if is_arq
+                else f"start a worker with -Q {queue}, or say another `queue` for the job or in task_routes"
             )
-            findings.append(Finding(Severity.PROBLEM, about, text))
+            text = f"no known worker listens on the queue {queue!r} that the job is sent to (workers listen on {names})"
+            findings.append(Finding(Severity.PROBLEM, about, f"{text}: {hint}"))
         elif all(_is_elsewhere(enqueuer.place, place) for place in places):
             text = (
                 f"it is sent to {enqueuer.place}, and the workers on the queue {queue!r} listen at "
-                f"{', '.join(sorted(places))}: is that the same Redis and database?"
+                f"{', '.join(sorted(places))}: is that the same {'Redis and database' if is_arq else 'broker'}?"
             )
             findings.append(Finding(Severity.WARNING, about, text))
     return findings
@@ -124,6 +144,28 @@ def _unguarded(kind: str, jobs: Collection[Job]) -> Finding:
         f"them{_cause(kind)}; let the workers register first, then start replicas"
     )
     return Finding(Severity.WARNING, "workers", text)
+
+
+def _bypassing(job: Job, why: str) -> Finding:
+    text = (
+        f"the task {job.task!r} goes past the guard ({why}), so its slots are sent once and nobody reports what became "
+        "of them; give it another base class"
+    )
+    return Finding(Severity.WARNING, f"job {job.name!r}", text)
+
+
+def _queues_of(about: Mapping[str, Any]) -> list[str]:
+    """The queues that a worker says it listens to: one, or several."""
+    said = about.get("queues", about.get("queue"))
+    return [str(each) for each in said] if isinstance(said, list) else [str(said)] if said else []
+
+
+def _place_of(about: Mapping[str, Any]) -> str:
+    return str(about.get("redis") or about.get("broker") or "")
+
+
+def _texts(said: object) -> Mapping[str, object]:
+    return said if isinstance(said, dict) else {}
 
 
 def _cause(kind: str, whose: str = "") -> str:

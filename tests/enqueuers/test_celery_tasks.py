@@ -38,18 +38,6 @@ async def test_every_kind_of_task_is_guarded(
         assert await celery_redis_bench.effects(message.slip.key) == effects, task
 
 
-async def test_a_task_that_cannot_be_wrapped_is_named_at_start_and_counts_as_unguarded(
-    celery_redis: CelerySystem, celery_redis_bench: Bench
-) -> None:
-    worker = await celery_redis.start(environment={"stubborn": True})
-    assert "the task stubborn is not guarded: Stubborn cannot be wrapped" in worker.text()
-    tasks = await celery_redis_bench.redis.zrange("ran:tasks", 0, -1)
-    assert "celery:quick" in tasks
-    assert "celery:stubborn" not in tasks
-    key = await celery_redis_bench.fire("stubborn", becomes="sent")
-    await celery_redis_bench.wait_for_effect(key, "ran")
-
-
 @pytest.mark.parametrize("pool", ["threads", "solo"])
 async def test_slots_run_in_other_pools_as_well(
     celery_redis: CelerySystem, celery_redis_bench: Bench, pool: str

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from slotqueue.enqueuers.celery.message import check_message
+from slotqueue.enqueuers.celery.places import place_of, queue_for
 from slotqueue.enqueuers.celery.publisher import Publisher
 from slotqueue.enqueuers.celery.worker import OpenGuard, guard_app
 from slotqueue.errors import ConfigurationError
@@ -45,6 +46,16 @@ class CeleryEnqueuer:
     def guard_workers(self, namespace: str, open_guard: OpenGuard) -> None:
         """Guard the slots of a namespace in every worker of the application that imports this."""
         guard_app(self.app, namespace=namespace, open_guard=open_guard, kind=self.kind)
+
+    @property
+    def place(self) -> str:
+        """Where its broker is, without a password: "host:port/database", "host:port/virtual host"."""
+        return place_of(self.app.connection_for_write())
+
+    def queue_of(self, job: Job) -> str | None:
+        """Name the queue that a job is sent to, by the application's routes; None where an exchange decides that."""
+        options = {**job.options, **({"queue": job.queue} if job.queue is not None else {})}
+        return queue_for(self.app, job.task, options, job.args, job.kwargs)
 
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`."""

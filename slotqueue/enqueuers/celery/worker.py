@@ -7,6 +7,7 @@ later inherit that; their connections are made at their first slot.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from weakref import WeakKeyDictionary
 from celery import signals
 
 from slotqueue.enqueuers.celery.message import TOKEN, readable_slip_in
+from slotqueue.enqueuers.celery.places import place_of, queues_listened_to
 from slotqueue.enqueuers.celery.reports import Reports
 from slotqueue.enqueuers.celery.tasks import guard_task
 from slotqueue.guard import SyncGuard, worker_process
@@ -27,23 +29,26 @@ from slotqueue.slots import parse_key
 
 OpenGuard = Callable[[Process], SyncGuard]
 
+_MOST_NAMED = 50
+"""Tasks that could not be guarded, as the registry names them."""
+
 
 class Connection:
     """A worker's connection to one namespace: a guard in each of its processes, opened at its first slot.
 
     Args:
         open_guard: makes the guard of a process, in that process.
-        kind: of the enqueuer.
+        name_process: says who that process is.
     """
 
-    def __init__(self, open_guard: OpenGuard, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, open_guard: OpenGuard, name_process: Callable[[], Process]) -> None:
         self._open_guard = open_guard
+        self._name_process = name_process
         self._found: tuple[int, SyncGuard] | None = None
         self._lock = (os.getpid(), threading.Lock())
 
-    def guard(self, tasks: tuple[str, ...] = ()) -> SyncGuard:
-        """The guard of this process; with tasks it is the worker's own, elsewhere a pool process's.
+    def guard(self) -> SyncGuard:
+        """The guard of this process, be it the worker's own or one of its pool.
 
         A fork may happen while another thread holds the lock: a child takes a new one.
         """
@@ -51,8 +56,7 @@ class Connection:
             self._lock = (os.getpid(), threading.Lock())
         with self._lock[1]:
             if self._found is None or self._found[0] != os.getpid():
-                names = tuple(f"{self.kind}:{task}" for task in tasks)
-                self._found = (os.getpid(), self._open_guard(worker_process(names, worker=self.kind)))
+                self._found = (os.getpid(), self._open_guard(self._name_process()))
             return self._found[1]
 
     def stop(self) -> None:
@@ -79,6 +83,20 @@ class AppGuard:
         signals.task_revoked.connect(self._on_revoked, weak=False)
         signals.task_unknown.connect(self._on_unknown, weak=False)
 
+    def process(self, kind: str) -> Process:
+        """Name this process, and say what `check` compares with where jobs are sent.
+
+        Args:
+            kind: of the enqueuer.
+        """
+        about: dict[str, object] = {
+            "queues": queues_listened_to(self.app),
+            "broker": place_of(self.app.connection_for_read()),
+        }
+        if self.unguarded:
+            about["unguarded"] = dict(list(self.unguarded.items())[:_MOST_NAMED])
+        return worker_process([f"{kind}:{task}" for task in self.guarded], worker=kind, **about)
+
     def connection_of(self, slip: Slip) -> Connection | None:
         """The connection to a slot's namespace; None where this worker does not know it."""
         return self.connections.get(parse_key(slip.key).namespace)
@@ -99,14 +117,14 @@ class AppGuard:
         """Say, from the parent process, that a run ended whose process can say nothing any more."""
         connection = self.connection_of(slip)
         if connection is not None:
-            guard, patience = connection.guard(self.guarded), _lease_seconds(slip)
+            guard, patience = connection.guard(), _lease_seconds(slip)
             self.reports.say(lambda: guard.fail_unheard(slip, token, error, patience))
 
     def reject(self, slip: Slip, why: str) -> None:
         """Say, from the parent process, that a message was dropped unrun."""
         connection = self.connection_of(slip)
         if connection is not None:
-            guard, patience = connection.guard(self.guarded), _lease_seconds(slip)
+            guard, patience = connection.guard(), _lease_seconds(slip)
             self.reports.say(lambda: guard.reject(slip, why, patience))
 
     def _on_init(self, sender: Any = None, **_: object) -> None:  # noqa: ANN401
@@ -117,7 +135,7 @@ class AppGuard:
         if sender is None or sender.app is not self.app:
             return
         for connection in self.connections.values():
-            guard = connection.guard(self.guarded)
+            guard = connection.guard()
             for name, why in self.unguarded.items():
                 guard.emit(TaskUnguarded(name, why))
             guard.start()
@@ -179,7 +197,7 @@ def guard_app(app: Any, *, namespace: str, open_guard: OpenGuard, kind: str = "c
     guard = _apps.get(app)
     if guard is None:
         guard = _apps[app] = AppGuard(app)
-    guard.connections.setdefault(namespace, Connection(open_guard, kind))
+    guard.connections.setdefault(namespace, Connection(open_guard, functools.partial(guard.process, kind)))
     return guard
 
 
