@@ -70,6 +70,8 @@ class SlotQueue:
         self._store = AsyncStore(redis, namespace)
         self._systems = WorkerSystems(redis, namespace, self.events)
         self._default_enqueuer = enqueuer
+        self.worker_settings: list[type] = []
+        """The arq settings classes that `worker` has guarded, for `slotqueue.testing`."""
         self._jobs: dict[str, Job] = {}
         self._replica: Replica | None = None
         self._loops: Loops | None = None
@@ -165,7 +167,9 @@ class SlotQueue:
         """
         from slotqueue.enqueuers.arq import guard_worker  # noqa: PLC0415 - arq is an extra
 
-        return guard_worker(settings, namespace=self.namespace, open_guard=self._systems.open_guard)
+        guarded = guard_worker(settings, namespace=self.namespace, open_guard=self._systems.open_guard)
+        self.worker_settings.append(guarded)
+        return guarded
 
     # ---- one pass each
 

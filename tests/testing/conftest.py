@@ -1,0 +1,3 @@
+"""The plugin itself, as the suites of users load it."""
+
+pytest_plugins = ["slotqueue.testing.plugin"]
