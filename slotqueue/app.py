@@ -11,8 +11,9 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from slotqueue import disabled
 from slotqueue.errors import ConfigurationError, StoreUnavailable
-from slotqueue.events import Emit, Events
+from slotqueue.events import Emit, Events, TickingDisabled
 from slotqueue.job_builder import build_job
 from slotqueue.jobs import Job
 from slotqueue.loops import Loops
@@ -75,6 +76,7 @@ class SlotQueue:
         self._jobs: dict[str, Job] = {}
         self._replica: Replica | None = None
         self._loops: Loops | None = None
+        self._has_said_disabled = False
         if enqueuer is not None:
             self._systems.take_in(enqueuer)
 
@@ -203,9 +205,17 @@ class SlotQueue:
     # ---- the loops
 
     async def start(self) -> None:
-        """Start ticking and sweeping in this event loop. Redis may be down: the loops keep trying."""
+        """Start ticking and sweeping in this event loop. Redis may be down: the loops keep trying.
+
+        With `SLOTQUEUE_DISABLED=1` in the environment nothing starts, which is logged once.
+        """
         if self._loops is not None:
             raise ConfigurationError("this SlotQueue ticks already")
+        if disabled.is_disabled():
+            if not self._has_said_disabled:
+                self._has_said_disabled = True
+                self.events(TickingDisabled(disabled.VARIABLE))
+            return
         self._loops = Loops(self._assembled())
 
     async def stop(self) -> None:
@@ -215,7 +225,7 @@ class SlotQueue:
         await self.close()
 
     async def run(self, stopping: asyncio.Event | None = None) -> None:
-        """Tick and sweep until cancelled, or until `stopping` is set.
+        """Tick and sweep until cancelled, or until `stopping` is set; with `SLOTQUEUE_DISABLED=1` only wait for that.
 
         Raises:
             Exception: a loop ended by an error that nobody foresaw; a ticker never dies silently.
@@ -224,6 +234,8 @@ class SlotQueue:
         try:
             if self._loops is not None:
                 await self._loops.wait(stopping)
+            else:
+                await (stopping or asyncio.Event()).wait()
         finally:
             await self.stop()
 

@@ -272,6 +272,15 @@ class LoopDied(Event):
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class TickingDisabled(Event):
+    """This process was asked to tick, and its environment says that it shall not."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "{variable} is set: nothing ticks or sweeps in this process"
+    variable: str
+
+
 Emit = Callable[[Event], None]
 
 
