@@ -22,7 +22,6 @@ from slotqueue.protocols import Enqueuer, Schedule
 from slotqueue.replica import Replica
 from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace
 from slotqueue.store import AsyncStore
-from slotqueue.store.connections import safe_url
 from slotqueue.worker_systems import WorkerSystems
 
 if TYPE_CHECKING:
@@ -35,41 +34,48 @@ class SlotQueue:
     """Jobs on schedules, each slot decided once over all replicas.
 
     Args:
-        redis: URL of the coordinating Redis: `redis://`, `rediss://` or `unix://`.
+        redis: the coordinating Redis: a URL (`redis://`, `rediss://`, `unix://`, `redis+sentinel://`,
+            `redis+cluster://`), or a client of redis-py, async or not, that tells how to connect and is left alone.
         enqueuer: where jobs go unless they name another.
         namespace: begins every key and message id; no ":". Two applications on one Redis take two.
+        app: the application's name: a namespace that another one owns is refused. Default: nobody asks.
         defaults: policy of every job that does not say otherwise.
         replica: a name for this process in records and logs; a random part is added. Default: the host's name.
         sweep_every: between two sweeps of this replica: `timedelta` or seconds, 0.1 s to 10 min.
         claim_spread: `timedelta` or seconds: claims are delayed by a random part of it, so that the wins go round.
+        replicas_to_ack: nothing is enqueued before so many replicas of Redis have the claim: 0 to 10. Where they do
+            not within 1 s, the slot is put off and tried again.
         on_event: called with each event (`slotqueue.events`); must not block.
 
     Raises:
         ConfigurationError: names the argument and what would be right.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each has a default, and none belongs to another
         self,
-        redis: str,
+        redis: str | object,
         *,
         enqueuer: Enqueuer | None = None,
         namespace: str = DEFAULT_NAMESPACE,
+        app: str | None = None,
         defaults: Policy | None = None,
         replica: str | None = None,
         sweep_every: timedelta | float = 5.0,
         claim_spread: timedelta | float = 0.0,
+        replicas_to_ack: int = 0,
         on_event: Emit | None = None,
     ) -> None:
         check_namespace(namespace)
-        self.url = redis
+        self.redis = redis
+        self.app = app
         self.namespace = namespace
         self.defaults = defaults or Policy()
         self.replica_name = replica
         self.sweep_every = _seconds("sweep_every", sweep_every, 0.1, 600)
         self.claim_spread = _seconds("claim_spread", claim_spread, 0, 3600)
         self.events = Events(on_event)
-        self._store = AsyncStore(redis, namespace)
-        self._systems = WorkerSystems(redis, namespace, self.events)
+        self._store = AsyncStore(redis, namespace, app=app, replicas_to_ack=_replicas(replicas_to_ack))
+        self._systems = WorkerSystems(redis, namespace, self.events, app=app)
         self._default_enqueuer = enqueuer
         self.worker_settings: list[type] = []
         """The arq settings classes that `worker` has guarded, for `slotqueue.testing`."""
@@ -81,7 +87,7 @@ class SlotQueue:
             self._systems.take_in(enqueuer)
 
     def __repr__(self) -> str:
-        return f"SlotQueue({safe_url(self.url)!r}, namespace={self.namespace!r}, {len(self._jobs)} jobs)"
+        return f"SlotQueue({self._store.place.said!r}, namespace={self.namespace!r}, {len(self._jobs)} jobs)"
 
     # ---- jobs
 
@@ -308,3 +314,9 @@ def _seconds(name: str, value: timedelta | float, least: float, most: float) -> 
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise ConfigurationError(f"{value!r} is not between {least:g} s and {most:g} s", argument=name)
     return float(value)
+
+
+def _replicas(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10:
+        raise ConfigurationError(f"{value!r} is no number of replicas from 0 to 10", argument="replicas_to_ack")
+    return value

@@ -43,8 +43,12 @@ class Dispatcher:
         self.emit = emit
         self._unguarded: set[str] = set()
 
-    async def send(self, messages: Sequence[Message]) -> Counter[str]:
+    async def send(self, messages: Sequence[Message], doubt: str = "") -> Counter[str]:
         """Enqueue messages and confirm or release their slots.
+
+        Args:
+            messages: one a slot that this replica won or took over.
+            doubt: why that may be lost yet; then nothing is enqueued, and the slots are released to be tried again.
 
         Returns:
             How many were queued, sent, refused, stale or broken.
@@ -52,7 +56,7 @@ class Dispatcher:
         Raises:
             StoreUnavailable: the store did not take the confirmations; the sweep will see to these slots.
         """
-        answers = await self._enqueue(messages)
+        answers = [Refused(doubt)] * len(messages) if doubt else await self._enqueue(messages)
         accepted = [message.slip for message, answer in zip(messages, answers, strict=True) if _is_accepted(answer)]
         refused = [
             (message.slip, answer)

@@ -226,6 +226,17 @@ class StoreBack(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ServerChanged(Event):
+    """A new connection led to another server, or one that was started again: its newest writes may be missing."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = (
+        "Redis is another server than before, or was started again: the newest slots of jobs that must complete are "
+        "offered again"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DataLost(Event):
     """The namespace's epoch has changed: Redis was emptied or replaced. The newest slots are offered again."""
 

@@ -118,6 +118,10 @@ class Verbs(Protocol):
         """Say that a replica or worker goes on purpose."""
         ...
 
+    def own(self, app: str) -> Command[str]:
+        """Say that the namespace is this application's; answers whose it is."""
+        ...
+
     def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str) -> Command[Claims]:
         """Claim slots; a batch in one round trip."""
         ...
@@ -195,6 +199,36 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Close the connections."""
+        ...
+
+
+class ReplicaStore(Store, Protocol):
+    """What a replica needs besides: to learn how safe its claims are."""
+
+    @property
+    def connects(self) -> int:
+        """How many connections were made so far: where it has grown, the server may be another one."""
+        ...
+
+    async def history(self) -> str:
+        """Name the server and the history of writes that it continues; "" where that cannot be told.
+
+        Another answer than before means that the newest writes may be missing: a failover, or a restart.
+
+        Raises:
+            StoreUnavailable: ask again.
+        """
+        ...
+
+    async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        """Send one command, and wait until as many replicas of Redis as were asked for have what it wrote.
+
+        Returns:
+            The answer, and what stands against trusting it: "" where nothing does.
+
+        Raises:
+            StoreUnavailable: its effect is not known; ask again.
+        """
         ...
 
 

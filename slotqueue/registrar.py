@@ -1,5 +1,8 @@
 """What a replica tells Redis about itself and its jobs, and what it makes good after an outage or a loss of data.
 
+A failover may be over before a call fails: so each new connection asks whether the server and its history of writes are
+still the same. Where the server does not tell, every new connection counts as another server.
+
 `since` and `decided` live in Redis; each live replica remembers them too, so that a Redis that comes back empty learns
 them again, and neither old slots are run at once nor decided ones forgotten.
 """
@@ -20,13 +23,14 @@ from slotqueue.events import (
     Emit,
     JobTroubled,
     ReplicaStarted,
+    ServerChanged,
     SlotsMissed,
     StoreBack,
     StoreLost,
 )
 from slotqueue.jobs import Job
 from slotqueue.planner import Planner
-from slotqueue.protocols import Process, Store
+from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.slots import from_ms
 
 _CHUNK = 1000
@@ -46,7 +50,7 @@ class Registrar:
         emit: takes events.
     """
 
-    def __init__(self, store: Store, planner: Planner, clock: RedisClock, replica: Process, emit: Emit) -> None:
+    def __init__(self, store: ReplicaStore, planner: Planner, clock: RedisClock, replica: Process, emit: Emit) -> None:
         self.store = store
         self.planner = planner
         self.clock = clock
@@ -61,6 +65,9 @@ class Registrar:
         self._problem = ""
         self._reported_at = float("-inf")
         self._is_started = False
+        self._connects = -1
+        self._history: str | None = None
+        self._owes_rewind = False
 
     @property
     def has_new(self) -> bool:
@@ -82,8 +89,9 @@ class Registrar:
         Raises:
             StoreUnavailable: ask again.
         """
-        was_lost = self._lost_at is not None
-        if is_forced or was_lost or self.clock.monotonic() - self._registered_at > _EVERY_SECONDS:
+        if self._lost_at is not None or await self._is_another_server():
+            self._owes_rewind = True
+        if is_forced or self._owes_rewind or self.clock.monotonic() - self._registered_at > _EVERY_SECONDS:
             await self._register(self.planner.known())
             self._note_return()
         while self._new:
@@ -93,8 +101,9 @@ class Registrar:
             await self._register(self.planner.known())
             self.emit(DataLost(self.epoch))
         self._planned_epoch = self.epoch
-        if was_lost or is_data_lost:
+        if self._owes_rewind or is_data_lost:
             await self.miss(self.planner.rewind(self.clock.now_ms(), is_data_lost=is_data_lost))
+            self._owes_rewind = False
         if not self._is_started:
             self._is_started = True
             self.emit(ReplicaStarted(self.replica.id, len(self.planner)))
@@ -128,6 +137,23 @@ class Registrar:
             return
         self._problem, self._reported_at = problem, now
         self.emit(StoreLost(problem.rstrip(".")))
+
+    async def _is_another_server(self) -> bool:
+        """Whether a connection was made to a server that may lack what another one has decided.
+
+        Raises:
+            StoreUnavailable: ask again.
+        """
+        connects = self.store.connects
+        if connects == self._connects:
+            return False
+        history, before = await self.store.history(), self._history
+        self._connects, self._history = connects, history
+        if before is None or (history and history == before):
+            return False
+        if history and before:
+            self.emit(ServerChanged())
+        return True
 
     def _note_return(self) -> None:
         if self._lost_at is not None:

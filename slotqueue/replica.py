@@ -9,7 +9,7 @@ from slotqueue.dispatch import Dispatcher
 from slotqueue.events import Emit, ReplicaStopped
 from slotqueue.planner import Planner
 from slotqueue.process import about_process, process_id
-from slotqueue.protocols import Enqueuer, Process, Store
+from slotqueue.protocols import Enqueuer, Process, ReplicaStore
 from slotqueue.sweeper import Sweeper
 from slotqueue.ticker import Ticker
 
@@ -31,7 +31,7 @@ class Replica:
 
     def __init__(
         self,
-        store: Store,
+        store: ReplicaStore,
         enqueuers: Mapping[str, Enqueuer],
         emit: Emit,
         *,

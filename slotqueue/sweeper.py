@@ -27,7 +27,7 @@ from slotqueue.events import (
 from slotqueue.jobs import Job
 from slotqueue.messages import Message, Waiting
 from slotqueue.planner import Planner
-from slotqueue.protocols import Process, Store
+from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.slots import parse_key
 
 _BATCH = 200
@@ -50,7 +50,7 @@ class Sweeper:
 
     def __init__(
         self,
-        store: Store,
+        store: ReplicaStore,
         planner: Planner,
         dispatcher: Dispatcher,
         clock: RedisClock,
@@ -115,7 +115,7 @@ class Sweeper:
         contact = self.clock.contact_ms()
         command = self.store.verbs.take_over(keys, tasks, replica=self.replica.id, contact_ms=contact)
         messages: list[Message] = []
-        takeovers = await self.store.run(command)
+        takeovers, doubt = await self.store.run_acknowledged(command)
         for job, takeover in zip(jobs, takeovers, strict=True):
             counts["overdue"] += 1
             counts[takeover.word] += 1
@@ -123,7 +123,7 @@ class Sweeper:
             if takeover.slip and job:
                 messages.append(message_for(job, takeover.slip, takeover.before))
         if messages:
-            counts += await self.dispatcher.send(messages)
+            counts += await self.dispatcher.send(messages, doubt)
         return any(takeover.word is not Word.LATER for takeover in takeovers)
 
     def _job_of(self, key: str) -> Job | None:

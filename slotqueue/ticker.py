@@ -26,7 +26,7 @@ from slotqueue.events import (
 from slotqueue.jobs import Job
 from slotqueue.messages import Message, Slip
 from slotqueue.planner import Due, Planner
-from slotqueue.protocols import Process, Store
+from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.registrar import Registrar
 from slotqueue.slots import to_ms
 
@@ -55,7 +55,7 @@ class Ticker:
 
     def __init__(
         self,
-        store: Store,
+        store: ReplicaStore,
         planner: Planner,
         dispatcher: Dispatcher,
         clock: RedisClock,
@@ -116,7 +116,7 @@ class Ticker:
                 if sending is not None:
                     counts += await sending
                 # The next chunk is claimed while this one goes out: two round trips share their waits.
-                sending = asyncio.create_task(self._send(won))
+                sending = asyncio.create_task(self._send(*won))
                 if not self._is_measured:
                     await asyncio.wait([sending])
         except asyncio.CancelledError:
@@ -161,13 +161,13 @@ class Ticker:
             size += len(chunk[-1].offers)
         return chunk
 
-    async def _claim(self, chunk: list[Due], counts: Counter[str]) -> list[Message] | None:
-        """Claim a chunk; the messages of what was won. None where Redis has lost its data."""
+    async def _claim(self, chunk: list[Due], counts: Counter[str]) -> tuple[list[Message], str] | None:
+        """Claim a chunk; the messages of what was won, and why that may be lost yet. None where Redis lost its data."""
         offers = [offer for due in chunk for offer in due.offers]
         sent = self.clock.monotonic()
         try:
             command = self.store.verbs.claim(offers, replica=self.replica.id, epoch=self.registrar.epoch)
-            claims = await self.store.run(command)
+            claims, doubt = await self.store.run_acknowledged(command)
         except BaseException:
             for due in chunk:
                 self.planner.put_back(due)
@@ -181,10 +181,12 @@ class Ticker:
         self._settle(chunk, verdicts)
         counts["offered"] += len(offers)
         counts.update(verdict.word.value for verdict in claims.verdicts)
-        return [message for offer in offers if (message := self._take(offer, verdicts, claims.now))]
+        return [message for offer in offers if (message := self._take(offer, verdicts, claims.now))], doubt
 
-    async def _send(self, won: list[Message]) -> Counter[str]:
+    async def _send(self, won: list[Message], doubt: str) -> Counter[str]:
         """Enqueue what was won, and learn how long that takes."""
+        if won and doubt:
+            return await self.dispatcher.send(won, doubt)
         if not won:
             # Losing says nothing of the queue's speed, but a burst that others win shall not take a hundred trips.
             if not self._is_measured:

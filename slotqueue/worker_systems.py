@@ -13,13 +13,15 @@ class WorkerSystems:
     """What an application enqueues to.
 
     Args:
-        url: of the coordinating Redis.
+        redis: the coordinating Redis: a URL, or a client of redis-py.
         namespace: what every key begins with.
         emit: takes the events of the guards.
+        app: the application's name, None where it does not say.
     """
 
-    def __init__(self, url: str, namespace: str, emit: Emit) -> None:
-        self.url = url
+    def __init__(self, redis: object, namespace: str, emit: Emit, *, app: str | None = None) -> None:
+        self.redis = redis
+        self.app = app
         self.namespace = namespace
         self.emit = emit
         self.enqueuers: dict[str, Enqueuer] = {}
@@ -39,7 +41,7 @@ class WorkerSystems:
             )
         use_default = getattr(enqueuer, "use_default", None)
         if use_default is not None:
-            use_default(self.url)
+            use_default(self.redis if isinstance(self.redis, str) else "")
         guard_workers = getattr(enqueuer, "guard_workers", None)
         if guard_workers is not None:
             guard_workers(self.namespace, self.open_sync_guard)
@@ -48,7 +50,7 @@ class WorkerSystems:
         """Make the guard of a worker process, in its event loop."""
         return AsyncGuard(
             worker,
-            AsyncStore(self.url, self.namespace),
+            AsyncStore(self.redis, self.namespace, app=self.app),
             open_heartbeat_store=self._open_blocking_store,
             emit=self.emit,
         )
@@ -68,4 +70,4 @@ class WorkerSystems:
             await enqueuer.close()
 
     def _open_blocking_store(self) -> BlockingStore:
-        return BlockingStore(self.url, self.namespace)
+        return BlockingStore(self.redis, self.namespace, app=self.app)

@@ -81,7 +81,7 @@ def site_from(app: str | None, redis: str | None, namespace: str | None, *, own_
         found = load_app(app)
         name = namespace or found.namespace
         check_namespace(name)
-        return Site(AsyncStore(redis or found.url, name), name, found)
+        return Site(AsyncStore(redis or found.redis, name), name, found)
     url = redis or os.environ.get(REDIS_VARIABLE)
     if not url:
         raise Wrong(

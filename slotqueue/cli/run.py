@@ -16,7 +16,6 @@ from slotqueue.cli.stopping import Stop, Stopped
 from slotqueue.cli.teaching import Taught
 from slotqueue.errors import SlotQueueError
 from slotqueue.ops.words import count
-from slotqueue.store.connections import safe_url
 
 logger = logging.getLogger("slotqueue")
 _LOOK_EVERY_SECONDS = 0.05
@@ -61,4 +60,4 @@ async def _say_when_ready(slots: SlotQueue) -> None:
     while not slots.is_ready:  # noqa: ASYNC110 - readiness has no event of its own
         await asyncio.sleep(_LOOK_EVERY_SECONDS)
     jobs = count(len(slots.jobs), "job")
-    click.echo(f"ready: {jobs} in the namespace {slots.namespace!r}, {safe_url(slots.url)}")
+    click.echo(f"ready: {jobs} in the namespace {slots.namespace!r}, {slots.store.place.said}")

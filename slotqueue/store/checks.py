@@ -17,7 +17,7 @@ from typing import Any
 
 import redis
 
-from slotqueue.store.connections import UNREACHABLE, unavailable
+from slotqueue.store.connections import UNREACHABLE
 from slotqueue.store.redis import AsyncStore
 
 OLDEST_REDIS = (6, 2)
@@ -91,7 +91,7 @@ async def check_redis(store: AsyncStore) -> Health:
         config = {name: await _config(store, name) for name in ("maxmemory-policy", "save", "appendonly")}
         clock = await _clock(store)
     except UNREACHABLE as error:
-        raise unavailable(store.url, error) from error
+        raise store.unavailable(error) from error
     findings = [
         *_about_version(info),
         *_about_role(info, store.verbs.keys.namespace),

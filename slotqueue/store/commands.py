@@ -50,6 +50,10 @@ class Commands:
         """See `Verbs.leave`."""
         return Command("leave", [self.keys.of("replicas"), self.keys.of("workers")], [process_id], int)
 
+    def own(self, app: str) -> Command[str]:
+        """Say that the namespace is this application's; answers whose it is."""
+        return Command("own", [self.keys.of("app")], [app], str)
+
     def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str) -> Command[Claims]:
         """See `Verbs.claim`."""
         keys = [*self._shared]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import redis
 
 from slotqueue.errors import StoreUnavailable
-from slotqueue.store.connections import UNREACHABLE, safe_url, unavailable
+from slotqueue.store.connections import UNREACHABLE
 from slotqueue.store.keys import Keys
 from slotqueue.store.newest import Row, newest_of
 from slotqueue.store.readings import (
@@ -235,17 +235,17 @@ class Reader:
                         queue(pipe)
                     replies += await pipe.execute(raise_on_error=False)
         except UNREACHABLE as error:
-            raise unavailable(self._store.url, error) from error
+            raise self._store.unavailable(error) from error
         for reply in replies:
             if isinstance(reply, redis.RedisError) and not str(reply).startswith(_WRONG_TYPE):
-                raise unavailable(self._store.url, reply) from reply
+                raise self._store.unavailable(reply) from reply
         return replies
 
     def _sound(self, reply: T) -> T:
         """Take an answer about a key of the namespace: where that one is of another type, nothing can be said."""
         if isinstance(reply, redis.RedisError):
             raise StoreUnavailable(
-                f"Redis at {safe_url(self._store.url)}: a key of the namespace {self.keys.namespace!r} "
+                f"Redis at {self._store.place.said}: a key of the namespace {self.keys.namespace!r} "
                 f"is of another type: {reply}"
             ) from reply
         return reply

@@ -13,102 +13,198 @@ from typing import Any, TypeVar
 import redis
 import redis.asyncio
 
+from slotqueue.errors import StoreUnavailable
 from slotqueue.protocols import Command
 from slotqueue.store.commands import Commands
-from slotqueue.store.connections import UNREACHABLE, async_client, blocking_client, is_read_only, unavailable
+from slotqueue.store.connections import UNREACHABLE, is_read_only, place_of, unavailable
+from slotqueue.store.ownership import Ownership
 from slotqueue.store.scripts import source_of
 
 T = TypeVar("T")
 
+ACKNOWLEDGE_MS = 1000
+"""How long replicas of Redis may take to acknowledge a claim."""
 
-class AsyncStore:
+
+class _Runner:
+    """What both runners know.
+
+    Args:
+        redis: URL of the coordinating Redis, or a client of redis-py that connects there.
+        namespace: what every key begins with.
+        app: which application uses the namespace; None where it does not say.
+
+    Raises:
+        ConfigurationError: a URL that cannot be read, or a cluster for a namespace without a hash tag.
+    """
+
+    def __init__(self, redis: object, namespace: str, *, app: str | None = None) -> None:
+        self.place = place_of(redis, namespace)
+        self.verbs = Commands(namespace)
+        self.ownership = Ownership(self.verbs, app)
+        self._scripts: dict[str, Any] = {}
+
+    def unavailable(self, error: BaseException) -> StoreUnavailable:
+        """Say in one line why this Redis does not answer."""
+        return unavailable(self.place.said, error, self.verbs.keys.namespace)
+
+    def _script(self, client: Any, name: str) -> Any:  # noqa: ANN401 - redis-py's, of either kind
+        script = self._scripts.get(name)
+        if script is None:
+            script = self._scripts[name] = client.register_script(source_of(name))
+        return script
+
+
+class AsyncStore(_Runner):
     """Implements `slotqueue.protocols.Store`.
 
     Args:
-        url: of the coordinating Redis.
-        namespace: what every key begins with.
-
-    Raises:
-        ConfigurationError: a URL that cannot be read.
+        redis, namespace, app: see `_Runner`.
+        replicas_to_ack: how many replicas of Redis must acknowledge what `run_acknowledged` writes.
     """
 
-    def __init__(self, url: str, namespace: str) -> None:
-        self.url = url
-        self.verbs = Commands(namespace)
-        self._client = async_client(url)
+    def __init__(self, redis: object, namespace: str, *, app: str | None = None, replicas_to_ack: int = 0) -> None:
+        super().__init__(redis, namespace, app=app)
+        self.connects = 0
+        """How many connections were made so far."""
+        self._replicas_to_ack = replicas_to_ack
+        self._client: Any = None
         self._owner: object = None
-        self._scripts: dict[str, Any] = {}
 
     @property
-    def client(self) -> redis.asyncio.Redis:
+    def client(self) -> Any:  # noqa: ANN401 - `redis.asyncio.Redis` or `RedisCluster`, which have no type in common
         """The client of this process and event loop."""
         owner = (os.getpid(), asyncio.get_running_loop())
         if self._owner != owner:
-            if self._owner is not None:
-                self._client = async_client(self.url)
-                self._scripts = {}
+            self._client, self._scripts = self.place.open(self._note_connect), {}
             self._owner = owner
         return self._client
 
     async def run(self, command: Command[T]) -> T:
         """See `slotqueue.protocols.Store.run`."""
-        client = self.client
-        script = self._scripts.get(command.script)
-        if script is None:
-            script = self._scripts[command.script] = client.register_script(source_of(command.script))
+        if self.ownership.is_due(command.script):
+            self.ownership.judge(self.place.said, await self._send(self.ownership.question))
+        return await self._send(command)
+
+    async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        """See `slotqueue.protocols.Store.run_acknowledged`."""
+        if not self._replicas_to_ack:
+            return await self.run(command), ""
+        if self.ownership.is_due(command.script):
+            self.ownership.judge(self.place.said, await self._send(self.ownership.question))
+        wanted = self._replicas_to_ack
+        reply, acknowledged = await self._send_and_wait(command)
+        if acknowledged >= wanted:
+            return command.read(reply), ""
+        seconds = ACKNOWLEDGE_MS / 1000
+        doubt = f"{acknowledged} of {wanted} replicas of Redis acknowledged the claim within {seconds:g} s"
+        return command.read(reply), doubt
+
+    async def history(self) -> str:
+        """See `slotqueue.protocols.Store.history`."""
         try:
-            reply = await script(keys=command.keys, args=command.args)
+            node = await self.node()
+            server = await self.client.info("server", **node)
+            replication = await self.client.info("replication", **node)
+        except redis.ResponseError:  # forbidden, or a proxy that knows no INFO
+            return ""
         except UNREACHABLE as error:
-            if is_read_only(error):
-                await client.connection_pool.disconnect(inuse_connections=False)
-            raise unavailable(self.url, error) from error
-        return command.read(reply)
+            raise self.unavailable(error) from error
+        names = (server.get("run_id"), replication.get("master_replid"))
+        return " ".join(map(str, names)) if all(names) else ""
+
+    async def node(self) -> dict[str, Any]:
+        """What to tell a command about the server itself: in a cluster, which node is meant."""
+        if not self.place.is_cluster:
+            return {}
+        client = await self.client.initialize()
+        return {"target_nodes": client.get_node_from_key(self.verbs.keys.of("epoch"))}
 
     async def close(self) -> None:
         """Close the connections of this loop."""
         if self._owner == (os.getpid(), asyncio.get_running_loop()):
             await self._client.aclose()
 
+    def _note_connect(self) -> None:
+        self.connects += 1
 
-class BlockingStore:
+    async def _send(self, command: Command[T]) -> T:
+        client = self.client
+        try:
+            reply = await self._script(client, command.script)(keys=command.keys, args=command.args)
+        except UNREACHABLE as error:
+            await self._let_go(client, error)
+            raise self.unavailable(error) from error
+        return command.read(reply)
+
+    async def _send_and_wait(self, command: Command[T]) -> tuple[Any, int]:
+        """Send a script and, over the same connection, wait for replicas to have what it wrote."""
+        client = self.client
+        script = self._script(client, command.script)
+        try:
+            node = await self.node()
+            for _ in range(2):
+                pipe = client.pipeline(transaction=False)
+                pipe.evalsha(script.sha, len(command.keys), *command.keys, *command.args)
+                pipe.execute_command("WAIT", self._replicas_to_ack, ACKNOWLEDGE_MS, **node)
+                reply, acknowledged = await pipe.execute(raise_on_error=False)
+                if not isinstance(reply, redis.exceptions.NoScriptError):
+                    break
+                await client.script_load(script.script)
+            for answer in (reply, acknowledged):
+                if isinstance(answer, Exception):
+                    raise answer
+        except UNREACHABLE as error:
+            await self._let_go(client, error)
+            raise self.unavailable(error) from error
+        return reply, int(acknowledged)
+
+    async def _let_go(self, client: Any, error: BaseException) -> None:  # noqa: ANN401 - as in client
+        """Where the server has become a replica, look for the primary anew."""
+        if not is_read_only(error):
+            return
+        if self.place.is_cluster:
+            await client.aclose()
+        else:
+            await client.connection_pool.disconnect(inuse_connections=False)
+
+
+class BlockingStore(_Runner):
     """Implements `slotqueue.protocols.SyncStore`; safe to share between threads.
 
     Args:
-        url: of the coordinating Redis.
-        namespace: what every key begins with.
-
-    Raises:
-        ConfigurationError: a URL that cannot be read.
+        redis, namespace, app: see `_Runner`.
     """
 
-    def __init__(self, url: str, namespace: str) -> None:
-        self.url = url
-        self.verbs = Commands(namespace)
-        self._client = blocking_client(url)
-        self._pid = os.getpid()
-        self._scripts: dict[str, Any] = {}
+    def __init__(self, redis: object, namespace: str, *, app: str | None = None) -> None:
+        super().__init__(redis, namespace, app=app)
+        self._client: Any = None
+        self._pid = 0
 
     @property
-    def client(self) -> redis.Redis:
-        """The client of this process."""
+    def client(self) -> Any:  # noqa: ANN401 - `redis.Redis` or `RedisCluster`, which have no type in common
+        """The client of this process. That of a cluster may raise `UNREACHABLE`."""
         if self._pid != os.getpid():  # no lock: one that another thread held at the fork would stay held here
-            self._client, self._scripts, self._pid = blocking_client(self.url), {}, os.getpid()
+            self._client, self._scripts, self._pid = self.place.open_blocking(), {}, os.getpid()
         return self._client
 
     def run(self, command: Command[T]) -> T:
         """See `slotqueue.protocols.SyncStore.run`."""
-        client = self.client
-        script = self._scripts.get(command.script)
-        if script is None:
-            script = self._scripts[command.script] = client.register_script(source_of(command.script))
-        try:
-            reply = script(keys=command.keys, args=command.args)
-        except UNREACHABLE as error:
-            if is_read_only(error):
-                client.connection_pool.disconnect(inuse_connections=False)
-            raise unavailable(self.url, error) from error
-        return command.read(reply)
+        if self.ownership.is_due(command.script):
+            self.ownership.judge(self.place.said, self._send(self.ownership.question))
+        return self._send(command)
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
+
+    def _send(self, command: Command[T]) -> T:
+        try:
+            client = self.client
+            reply = self._script(client, command.script)(keys=command.keys, args=command.args)
+        except UNREACHABLE as error:
+            if is_read_only(error) and not self.place.is_cluster:
+                self._client.connection_pool.disconnect(inuse_connections=False)
+            raise self.unavailable(error) from error
+        return command.read(reply)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-_ABOUT_PROCESSES = frozenset({"register", "enlist", "leave", "miss", "overdue", "open_keys", "waiting"})
+_ABOUT_PROCESSES = frozenset({"register", "enlist", "leave", "miss", "overdue", "open_keys", "waiting", "own"})
 
 
 @cache

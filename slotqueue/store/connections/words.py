@@ -1,0 +1,97 @@
+"""What is said of a Redis: its URL without a password, and why it does not answer."""
+
+from __future__ import annotations
+
+import re
+
+import redis
+import redis.exceptions
+import redis.sentinel
+
+from slotqueue.errors import StoreUnavailable
+
+UNREACHABLE = (redis.RedisError, redis.exceptions.RedisClusterException, OSError, TimeoutError)
+"""What a call to Redis may raise for reasons that are not ours."""
+
+_COMMAND = re.compile(r"to run the '([^']+)' command", re.IGNORECASE)
+_SEE = "docs/redis.md lists the rules that a user needs"
+
+
+def safe_url(url: str) -> str:
+    """The URL without its password, for texts that people see.
+
+    Up to the last "@" it may be a password, whatever else it looks like: a "/" in one that nobody escaped, for example.
+    """
+    scheme, found, rest = url.partition("://")
+    if not found:
+        return "the given text"
+    said, is_said, where = rest.rpartition("@")
+    where = where.partition("?")[0]
+    if not is_said:
+        return f"{scheme}://{where}"
+    user, has_password, _ = said.partition(":")
+    if any(mark in said for mark in "/?#"):
+        return f"{scheme}://***@{where}"
+    return f"{scheme}://{user}:***@{where}" if has_password else f"{scheme}://{user}@{where}"
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Whether the server has become a replica: the next connection may lead to the new primary."""
+    is_wrapped = "READONLY" in str(error)  # by Redis 6.2, where a script runs into it
+    return is_wrapped or isinstance(error, redis.exceptions.ReadOnlyError)
+
+
+def unavailable(where: str, error: BaseException, namespace: str = "") -> StoreUnavailable:
+    """Say in one line which Redis does not answer, why, and where that helps what to do.
+
+    Args:
+        where: the Redis, without a password.
+        error: what the client raised.
+        namespace: what every key begins with.
+    """
+    text = _missing_right(str(error), namespace) or _of_a_cluster(error, namespace) or _in_short(error)
+    return StoreUnavailable(f"Redis at {where}: {text}")
+
+
+def _in_short(error: BaseException) -> str:
+    if isinstance(error, redis.sentinel.MasterNotFoundError | redis.asyncio.sentinel.MasterNotFoundError):
+        return str(error).partition(" : ")[0]  # behind it stands the repr of every client
+    return str(error).strip() or type(error).__name__
+
+
+def _missing_right(text: str, namespace: str) -> str:
+    """Name the right that a user of the ACL lacks; "" where that is not the trouble.
+
+    Servers word it in many ways: as NOPERM, or as a failure inside of a script; "this user has no permissions to run
+    the 'x' command" and "User y has no permissions to run the 'x' command", "to access a key" and "one of the keys".
+    """
+    lowered = text.lower()
+    if "permission" not in lowered and "acl" not in lowered:
+        return ""
+    command = _COMMAND.search(text)
+    if command is not None:
+        name = command[1].lower()
+        return f"the user may not run {name.upper()}: its ACL lacks +{name}; {_SEE} ({text})"
+    if "key" in lowered:
+        return f"the user may not touch a key of the namespace: its ACL lacks ~{namespace}:*; {_SEE} ({text})"
+    return f"the user's ACL lacks a right; {_SEE} ({text})" if "noperm" in lowered else ""
+
+
+def _of_a_cluster(error: BaseException, namespace: str) -> str:
+    """Say that a node of a cluster was asked as if it were alone."""
+    kinds = (redis.exceptions.MovedError, redis.exceptions.ClusterCrossSlotError)
+    if not isinstance(error, kinds) and not str(error).startswith(("MOVED", "CROSSSLOT")):
+        return ""
+    return f"it is a node of a cluster: {how_to_cluster(namespace)}"
+
+
+def how_to_cluster(namespace: str) -> str:
+    """What to write for a cluster."""
+    tag = "" if hash_tag(namespace) else f" and a namespace with a hash tag, namespace={f'{{{namespace}}}'!r}"
+    return f"write redis+cluster://host:port{tag}"
+
+
+def hash_tag(namespace: str) -> str:
+    """The part of a namespace that decides on which node of a cluster its keys lie; "" where it has none."""
+    tag, is_closed, _ = namespace.partition("{")[2].partition("}")
+    return tag if is_closed else ""
