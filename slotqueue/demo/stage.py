@@ -155,7 +155,8 @@ class Stage:
 
     def open_redis(self) -> _BlockingRedis:
         """Make a client that threads may share; it connects when it is first used."""
-        return blocking_client(self.url)
+        client: _BlockingRedis = blocking_client(self.url)
+        return client
 
     def _entry(self, what: str, slot: CurrentSlot) -> str:
         return json.dumps({"at": time.time(), "what": what, "key": slot.key, "by": self.name, "attempt": slot.attempt})
