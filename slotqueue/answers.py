@@ -39,6 +39,7 @@ class Word(StrEnum):
     WON = "won"
     TAKEN = "taken"
     EARLY = "early"
+    HELD = "held"
     SKIPPED = "skipped"
     QUEUED = "queued"
     SENT = "sent"
@@ -79,6 +80,8 @@ class Offer:
 class Claims(NamedTuple):
     """The answer to `claim`: Redis's time, whether the epoch was the remembered one, a verdict for each offer.
 
+    The detail of `HELD` and `SKIPPED` says why.
+
     With a changed epoch nothing was claimed and `verdicts` is empty: Redis lost its data.
     """
 
@@ -108,7 +111,7 @@ class Takeover(NamedTuple):
     """What became of an open slot past its deadline.
 
     `word` is `ENQUEUE` with the slip to enqueue and the state it had `before`; or where the slot ended or stays:
-    `DONE`, `GONE`, `UNKNOWN`, `MISSED`, `SKIPPED`, `LOST`, `DEAD`, `LATER`, `BROKEN`.
+    `DONE`, `GONE`, `UNKNOWN`, `MISSED`, `SKIPPED`, `LOST`, `DEAD`, `HELD`, `LATER`, `BROKEN`.
     """
 
     key: str

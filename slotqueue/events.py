@@ -64,12 +64,33 @@ class SlotTaken(Event):
 
 @dataclass(frozen=True, slots=True)
 class SlotSkipped(Event):
-    """A slot ended without a run: paused, or expired."""
+    """A slot ended without a run: paused, expired, or another slot of the job was in its way (`overlap`)."""
 
     text: ClassVar[str] = "{key} skipped: {why}"
     key: str
     job: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHeld(Event):
+    """A slot waits while another one of its job is out: `overlap="hold"`."""
+
+    text: ClassVar[str] = "{key} held: {why}"
+    key: str
+    job: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLetGo(Event):
+    """A held slot goes out: no other slot of its job is in the way any more."""
+
+    text: ClassVar[str] = "{key} is held no more; enqueue number {n} by {replica} follows"
+    key: str
+    job: str
+    replica: str
+    n: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,10 @@ class Policy:
         on_failure: the worker system gave the job up: `"dead"`, or `"again"`: another attempt after 5 min, doubling.
         lookback: how many slots that nobody decided are worth catching up, 0 to 10 000.
         coalesce: of several undecided slots enqueue only the newest, record the others as missed.
-        overlap: while another slot of the job is out: `"allow"`.
+        overlap: while another slot of the job is out (claimed, in the queue, running, to be run again): `"allow"`;
+            `"forbid"`: the slot is recorded as skipped, with the slot in its way; `"hold"`: it waits, and goes out in
+            the order of fire times. Only guarded workers say when a slot ends: under others nothing is in the way.
+        max_held: under `overlap="hold"`, how many slots may wait, 1 to 1000; those beyond are skipped.
         jitter: the enqueue is delayed by up to this long, evenly, by a function of job and fire time.
         expires: a slot may begin no later than this after its fire time; None for no limit.
         done_within: a slot that is not done this long after its fire time is overdue. Default: the shorter of the
@@ -56,6 +59,7 @@ class Policy:
     lookback: int = 3
     coalesce: bool = False
     overlap: Overlap = "allow"
+    max_held: int = 10
     jitter: Duration = 0
     expires: Duration | None = None
     done_within: Duration | None = None
@@ -92,6 +96,7 @@ class Terms(NamedTuple):
     on_crash: str
     on_failure: str
     overlap: str
+    """`"a"`, `"f"`, or `"h"` with how many slots may be held: `"h10"`."""
     lease: int
     requeue: int
     max_attempts: int
@@ -111,6 +116,16 @@ class Terms(NamedTuple):
     def is_complete(self) -> bool:
         """Whether a crashed run is repeated rather than skipped."""
         return self.on_crash == "c"
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether a slot goes out however many others of its job are."""
+        return self.overlap == "a"
+
+    @property
+    def max_held(self) -> int | None:
+        """How many slots may be held; None where none ever is."""
+        return _number(self.overlap[1:]) if self.overlap.startswith("h") else None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -135,6 +150,7 @@ def terms_of(job: str, policy: Policy, period: timedelta) -> Terms:
     _check_words(job, policy)
     _whole(job, "lookback", policy.lookback, 0, 10_000)
     _whole(job, "max_attempts", policy.max_attempts, 1, 1000)
+    _whole(job, "max_held", policy.max_held, 1, 1000)
     complete = policy.on_crash == "complete"
 
     def duration(name: str, default: timedelta, *, shortest: timedelta = timedelta(milliseconds=1)) -> timedelta:
@@ -156,7 +172,7 @@ def terms_of(job: str, policy: Policy, period: timedelta) -> Terms:
     return Terms(
         on_crash=policy.on_crash[0] if policy.on_crash else "",
         on_failure=policy.on_failure[0],
-        overlap=policy.overlap[0],
+        overlap=f"h{policy.max_held}" if policy.overlap == "hold" else policy.overlap[0],
         lease=_ms(lease),
         requeue=0 if requeue is None else _ms(_duration(job, "requeue_after", requeue, shortest=timedelta(seconds=1))),
         max_attempts=policy.max_attempts,
@@ -210,8 +226,6 @@ def _check_words(job: str, policy: Policy) -> None:
         value = getattr(policy, name)
         if value not in get_args(allowed):
             raise ConfigurationError(f"{value!r} is none of {', '.join(get_args(allowed))}", job=job, argument=name)
-    if policy.overlap != "allow":
-        raise ConfigurationError(f'{policy.overlap!r} is not built yet; only "allow" is', job=job, argument="overlap")
     if not isinstance(policy.coalesce, bool):
         raise ConfigurationError(f"{policy.coalesce!r} is neither True nor False", job=job, argument="coalesce")
 

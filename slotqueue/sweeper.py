@@ -21,6 +21,7 @@ from slotqueue.events import (
     SlotBroken,
     SlotDead,
     SlotEnded,
+    SlotLetGo,
     SlotLost,
     SlotTakenOver,
 )
@@ -28,7 +29,7 @@ from slotqueue.jobs import Job
 from slotqueue.messages import Message, Waiting
 from slotqueue.planner import Planner
 from slotqueue.protocols import Process, ReplicaStore
-from slotqueue.slots import parse_key
+from slotqueue.slots import SlotState, parse_key
 
 _BATCH = 200
 _BATCHES_A_SWEEP = 50
@@ -135,7 +136,9 @@ class Sweeper:
     def _report(self, takeover: Takeover) -> None:
         key, word, detail = takeover.key, takeover.word, takeover.detail
         job = _job_name(key)
-        if takeover.slip:
+        if takeover.slip and takeover.before == SlotState.HELD:
+            self.emit(SlotLetGo(key, job, self.replica.id, takeover.slip.n))
+        elif takeover.slip:
             self.emit(SlotTakenOver(key, job, self.replica.id, takeover.before, takeover.slip.n))
         elif word is Word.LOST:
             self.emit(SlotLost(key, job, detail))

@@ -20,6 +20,7 @@ from slotqueue.events import (
     PassFailed,
     SlotBroken,
     SlotClaimed,
+    SlotHeld,
     SlotSkipped,
     SlotTaken,
 )
@@ -94,7 +95,7 @@ class Ticker:
             stopping: once set, the chunk in hand is finished and the rest stays due.
 
         Returns:
-            How many slots were offered, and how they came out: won, taken, skipped, early, queued, sent, refused.
+            How many slots were offered, and how they came out: won, taken, held, skipped, early, queued, sent, refused.
 
         Raises:
             StoreUnavailable: what is due stays due.
@@ -219,7 +220,9 @@ class Ticker:
         if word is Word.TAKEN:
             self.emit(SlotTaken(slot.key, job.name, self.replica.id))
         elif word is Word.SKIPPED:
-            self.emit(SlotSkipped(slot.key, job.name, "paused, or expired before it was claimed"))
+            self.emit(SlotSkipped(slot.key, job.name, detail))
+        elif word is Word.HELD:
+            self.emit(SlotHeld(slot.key, job.name, detail))
         elif word is Word.BROKEN:
             self.emit(SlotBroken(slot.key, job.name, detail))
         return None

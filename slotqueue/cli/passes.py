@@ -19,9 +19,9 @@ from slotqueue.cli.stopping import Stop, Stopped
 from slotqueue.cli.tables import counts_in_words, print_json
 from slotqueue.cli.teaching import Taught
 
-_TICK_WORDS = ("offered", "won", "taken", "early", "skipped", "queued", "sent", "stale", "refused", "broken")
+_TICK_WORDS = ("offered", "won", "taken", "early", "held", "skipped", "queued", "sent", "stale", "refused", "broken")
 _SWEEP_WORDS = (
-    *("overdue", "enqueue", "done", "missed", "skipped", "lost", "dead", "gone", "unknown", "later"),
+    *("overdue", "enqueue", "done", "missed", "skipped", "lost", "dead", "gone", "unknown", "held", "later"),
     *("rejected", "queued", "sent", "stale", "refused", "broken"),
 )
 _BAD = ("refused", "broken")

@@ -166,11 +166,18 @@ def _details(found: Account) -> list[tuple[str, str]]:
         ("attempts", f"{found.attempts} of {terms.max_attempts} spent" if terms else ""),
         ("on crash", ("complete" if terms.is_complete else "skip") if terms else ""),
         ("on failure", ("again" if terms.on_failure == "a" else "dead") if terms else ""),
+        ("overlap", _overlap(terms) if terms and not terms.may_overlap else ""),
+        ("in the way", found.behind),
         ("lease", duration(terms.lease) if terms else ""),
         ("deadline", instant(found.deadline) if found.deadline else ""),
         ("error", found.error),
         ("kept for", lives),
     ]
+
+
+def _overlap(terms: Terms) -> str:
+    word = _OVERLAP.get(terms.overlap[:1], terms.overlap)
+    return word if terms.max_held is None else f"{word}, {terms.max_held} at most"
 
 
 def _interval(found: Account) -> str:
@@ -200,7 +207,8 @@ def _terms(terms: Terms) -> dict[str, object]:
     return {
         "on_crash": "complete" if terms.is_complete else "skip",
         "on_failure": _ON_FAILURE.get(terms.on_failure, terms.on_failure),
-        "overlap": _OVERLAP.get(terms.overlap, terms.overlap),
+        "overlap": _OVERLAP.get(terms.overlap[:1], terms.overlap),
+        "max_held": terms.max_held,
         "lease": seconds(terms.lease),
         "requeue_after": seconds(terms.requeue),
         "max_attempts": terms.max_attempts,

@@ -56,6 +56,7 @@ class Account:
         version: of the job that won.
         enqueues: how often it was given to the queue, or was about to be.
         attempts: attempts spent by crashes and final failures.
+        behind: the key of the slot that is, or was when this one was skipped, in its way (`overlap`); "" for none.
         terms: the policy under which it was claimed.
         last_run: None where it never began.
         late: seconds from fire time to claim.
@@ -83,6 +84,7 @@ class Account:
     version: str = ""
     enqueues: int = 0
     attempts: int = 0
+    behind: str = ""
     terms: Terms | None = None
     last_run: LastRun | None = None
     late: float | None = None
@@ -166,8 +168,9 @@ def _recorded(parts: KeyParts, kept: SlotKept, record: Record, now: int, task_se
         replica=record.by or kept.owner,
         task=record.task,
         version=record.version,
-        enqueues=numbers.n + 1,
+        enqueues=record.enqueues,
         attempts=numbers.spent,
+        behind=record.behind,
         terms=record.terms,
         last_run=LastRun(
             record.worker,

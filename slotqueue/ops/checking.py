@@ -10,7 +10,7 @@ from slotqueue.app import SlotQueue
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import fire_times
-from slotqueue.ops.guards import check_aims, check_guards, check_queued, check_workers_alone
+from slotqueue.ops.guards import check_aims, check_guards, check_overlaps, check_queued, check_workers_alone
 from slotqueue.ops.site import Site
 from slotqueue.ops.words import schedule_words
 from slotqueue.slots import from_ms
@@ -80,7 +80,7 @@ async def check(site: Site, *, now: datetime | None = None) -> Checked:
     jobs, findings = _check_jobs(site.app, now or datetime.now(UTC), tasks)
     mine = list(site.app.jobs.values())
     workers = await reader.workers()
-    guards = check_guards(mine, tasks, at, workers)
+    guards = [*check_guards(mine, tasks, at, workers), *check_overlaps(mine, tasks)]
     aims = check_aims(mine, site.app.enqueuers, workers)
     return Checked(tuple(jobs), (*findings, *guards, *aims, *queued, *redis_findings), asked_redis=True)
 

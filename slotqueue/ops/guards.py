@@ -58,6 +58,19 @@ def check_guards(
     return [finding for finding in findings if finding is not None]
 
 
+def check_overlaps(jobs: Collection[Job], tasks: Mapping[str, int]) -> list[Finding]:
+    """Jobs whose slots must not overlap, and nobody says when one has ended."""
+    text = (
+        "no guarded worker has its task, so nobody reports when a slot has ended, and `overlap` keeps no two apart: "
+        "guard its workers, or let the task itself see to it"
+    )
+    return [
+        Finding(Severity.WARNING, f"job {job.name!r}", text)
+        for job in jobs
+        if not job.terms.may_overlap and job.task_name not in tasks
+    ]
+
+
 def check_aims(
     jobs: Collection[Job], enqueuers: Mapping[str, Enqueuer], workers: Sequence[ProcessSeen]
 ) -> list[Finding]:

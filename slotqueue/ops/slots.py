@@ -139,7 +139,7 @@ def _row(kept: SlotKept) -> SlotRow:
         state=record.state,
         replica=record.by,
         worker=record.worker,
-        enqueues=numbers.n + 1,
+        enqueues=record.enqueues,
         attempts=numbers.spent,
         late=(numbers.claimed - fire) / 1000 if numbers.claimed else None,
         claimed_at=moment(numbers.claimed),

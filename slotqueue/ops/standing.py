@@ -28,12 +28,12 @@ def standing(kept: SlotKept, record: Record, now: int, task_seen: int | None) ->
 
 def _open(kept: SlotKept, record: Record, now: int, task_seen: int | None) -> str:
     numbers = record.numbers
-    nth = f"enqueue number {numbers.n + 1}" if numbers.n else "its first enqueue"
+    nth = f"enqueue number {record.enqueues}" if record.enqueues > 1 else "its first enqueue"
     match record.state:
         case SlotState.CLAIMED:
             what = f"It is claimed, and {nth} is under way or was refused."
         case SlotState.HELD:
-            what = "It is won, and waits while another slot of its job is out."
+            what = f"It is won, and held while another slot of its job is in the way: {record.behind or 'unknown'}."
         case SlotState.QUEUED:
             what = f"It has waited in the queue since {_at(numbers.queued, now)}; no worker has begun it."
             what += _who_could(record, now, task_seen)
@@ -70,7 +70,7 @@ def _next_step(kept: SlotKept, record: Record, now: int) -> str:
         case SlotState.QUEUED if will_miss:
             act = "gives it up as missed"
         case SlotState.HELD:
-            act = "looks again"
+            act = "looks whether it may go out"
         case _:
             act = "enqueues it again"
     if record.state is SlotState.RUNNING:

@@ -41,6 +41,14 @@ class Keys:
         """The slots of a job that are on record: zset, fire time in ms -> the key's tail."""
         return f"{self.namespace}:{job}:slots"
 
+    def out(self, job: str) -> str:
+        """The slots of a job that are out, where its slots must not overlap: zset, deadline in ms -> the key's tail."""
+        return f"{self.namespace}:{job}:out"
+
+    def held(self, job: str) -> str:
+        """The slots of a job that are held: zset, fire time in ms -> the key's tail."""
+        return f"{self.namespace}:{job}:held"
+
     def missed(self, job: str) -> str:
         """The gaps of a job: list."""
         return f"{self.namespace}:{job}:missed"

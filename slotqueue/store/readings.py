@@ -32,6 +32,7 @@ class Numbers(NamedTuple):
         n: enqueue number.
         fence: of the newest run.
         spent: attempts spent.
+        spared: how many of its numbers were never to reach the queue: that of a held slot, for example.
     """
 
     n: int
@@ -44,6 +45,7 @@ class Numbers(NamedTuple):
     began: int
     waits: int
     ended: int
+    spared: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Record:
         why: why it ended; "" where that needs no word.
         error: the last error.
         is_unsent: the queue refused the message for certain.
+        behind: the key of the slot that is or was in its way: `overlap`; "" for none.
     """
 
     state: SlotState
@@ -73,6 +76,12 @@ class Record:
     why: str
     error: str
     is_unsent: bool
+    behind: str
+
+    @property
+    def enqueues(self) -> int:
+        """How often it was given to the queue, or was about to be."""
+        return max(0, self.numbers.n + 1 - self.numbers.spared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +211,7 @@ def record_of(raw: Mapping[str, str]) -> tuple[Record | None, str]:
         why=raw.get("why", ""),
         error=raw.get("error", ""),
         is_unsent="unsent" in raw,
+        behind=raw.get("behind", ""),
         numbers=numbers,
     )
     return record, ""

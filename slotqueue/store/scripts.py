@@ -1,4 +1,7 @@
-"""The Lua sources, one file a verb. Those about slots get `record.lua` put before them."""
+"""The Lua sources, one file a verb.
+
+Those about slots get `record.lua` put before them; those that decide whether a slot may go out, `overlap.lua` as well.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,15 @@ from functools import cache
 from importlib.resources import files
 
 _ABOUT_PROCESSES = frozenset({"register", "enlist", "leave", "miss", "overdue", "open_keys", "waiting", "own"})
+_SENDS_OUT = frozenset({"claim", "take_over"})
 
 
 @cache
 def source_of(verb: str) -> str:
     """The full text of a verb's script."""
-    own = (files("slotqueue.store") / "lua" / f"{verb}.lua").read_text(encoding="utf-8")
-    if verb in _ABOUT_PROCESSES:
-        return own
-    shared = (files("slotqueue.store") / "lua" / "record.lua").read_text(encoding="utf-8")
-    return f"{shared}\n{own}"
+    parts = [] if verb in _ABOUT_PROCESSES else ["record", "overlap"] if verb in _SENDS_OUT else ["record"]
+    return "\n".join(_read(part) for part in (*parts, verb))
+
+
+def _read(part: str) -> str:
+    return (files("slotqueue.store") / "lua" / f"{part}.lua").read_text(encoding="utf-8")

@@ -71,6 +71,18 @@ def test_unguarded_workers_are_a_warning(
     assert found[0][2].startswith("no guarded fake worker is known for 2 jobs, so their slots are sent once")
 
 
+def test_overlap_without_guarded_workers_is_a_warning(
+    write_app: WriteApp, slotqueue: Slotqueue, sound_stage: Stage, redis_url: str
+) -> None:
+    write_app(JOBS.replace("minutes=5)", 'minutes=5), overlap="hold"'), redis_url)
+    _, found = findings(slotqueue, "app:slots")
+    assert [(severity, about) for severity, about, text in found if "`overlap` keeps no two apart" in text] == [
+        ("warning", "job 'digest'")
+    ]
+    sound_stage.run(sound_stage.verbs.enlist(Process("w1", tasks=("fake:nightly", "fake:digest"))))
+    assert not any("overlap" in text for *_, text in findings(slotqueue, "app:slots")[1])
+
+
 def test_without_guarded_arq_workers_the_likely_cause_is_named(
     write_app: WriteApp, slotqueue: Slotqueue, sound_stage: Stage, redis_url: str
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from slotqueue.answers import Gap, Known, Run
+from slotqueue.answers import Gap, Known, Offer, Run, Word
 from slotqueue.ops.words import instant
 from slotqueue.protocols import Process
 from slotqueue.slots import Slot, SlotState, from_ms, key_at
@@ -21,7 +21,7 @@ ROLLUP = 'slots.add("rollup", Every(hours=1))\n'
 
 EXPLAINED = {
     SlotState.CLAIMED: "It is claimed, and its first enqueue is under way or was refused. Unless something happens",
-    SlotState.HELD: "It is won, and waits while another slot of its job is out.",
+    SlotState.HELD: "It is won, and held while another slot of its job is in the way: ran:rollup:",
     SlotState.QUEUED: "no worker has begun it. A guarded worker with the task arq:do_rollup was last seen",
     SlotState.RUNNING: "The worker w1 has been running it since",
     SlotState.POSTPONED: "The worker w1 handed it back; the worker system is to run it again",
@@ -78,7 +78,27 @@ def test_each_state_is_explained_in_text_and_json(
     found = told(slotqueue, redis_url, slip.key)
     assert (found["state"], found["key"], found["job"]) == (state.value, slip.key, "rollup")
     assert EXPLAINED[state] in found["says"]
-    assert (found["deadline"] is not None) is state.is_open or state is SlotState.HELD
+    assert (found["deadline"] is not None) is state.is_open
+
+
+def test_overlap_names_the_slot_in_the_way(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    other = stage.claimed(stage.job(overlap="hold", max_held=1))
+    job = stage.job(overlap="hold", max_held=1)
+    held, skipped = stage.held(job), stage.slot(job)
+    stage.claim(Offer(job, skipped))
+    found = told(slotqueue, redis_url, held.key)
+    assert (found["behind"], found["enqueues"], found["state"]) == (other.key, 0, "held")
+    assert f"held while another slot of its job is in the way: {other.key}." in found["says"]
+    assert (found["terms"]["overlap"], found["terms"]["max_held"]) == ("hold", 1)
+    assert f"overlap: 1 slots were held already, and {other.key} was claimed" in says(slotqueue, redis_url, skipped.key)
+    text = slotqueue("show", skipped.key, "--redis", redis_url).stdout
+    assert f"in the way  {other.key}" in text.replace("   ", "")
+    stage.lose(other.key)
+    assert stage.swept(held.key).word is Word.ENQUEUE
+    assert told(slotqueue, redis_url, held.key)["enqueues"] == 1
+    assert happened(slotqueue, redis_url, held.key)[-2:] == [f"held: {other.key} was claimed", "let go by r2, was held"]
+    listed = slotqueue("slots", "--redis", redis_url, "--job", "rollup", "--state", "skipped").stdout
+    assert other.key in listed
 
 
 def test_a_done_slot_tells_its_whole_story_in_order(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:

@@ -12,6 +12,8 @@ from slotqueue.policy import Terms
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 OPEN = {"claimed", "held", "queued", "running", "postponed", "failed"}
+OUT = OPEN - {"held"}
+NEXT_SWEEP = 1000
 ANY = "any"
 
 
@@ -107,9 +109,9 @@ class Model:
     def claim(self, now: int, message: Message, replica: str) -> str:
         slot = self.slot(message.key)
         if slot.owner:
-            record = slot.record
-            is_fresh = record is not None and record.state == "claimed" and record.n == 0
-            return "won" if slot.owner == replica and is_fresh else "taken"
+            if slot.owner != replica or slot.record is None or slot.record.n:
+                return "taken"
+            return {"claimed": "won", "held": "held"}.get(slot.record.state, "taken")
         if slot.done_until or slot.record:
             return "taken"
         if message.fire > now:
@@ -120,7 +122,7 @@ class Model:
             self._end(now, slot, slot.record, "skipped")
             return "skipped"
         self._wait(now, slot, slot.record, 10_000)
-        return "won"
+        return self._put_behind(now, slot, slot.record) or "won"
 
     def confirm(self, now: int, key: str, n: int) -> str:
         slot, record = self._found(key)
@@ -164,6 +166,8 @@ class Model:
         if record.fence == 0 and (self.is_paused or _is_expired(now, record.fire, record.terms)):
             self._end(now, slot, record, "skipped")
             return "skipped"
+        if record.state == "held":
+            return "busy"
         if record.state == "running":
             if from_fence == record.fence:
                 return self._run(now, slot, record, token)
@@ -173,6 +177,10 @@ class Model:
         if record.state in {"postponed", "failed"} and from_fence not in {ANY, record.fence}:
             return "busy"
         return self._run(now, slot, record, token)
+
+    def count(self, *states: str) -> int:
+        """How many open slots stand there."""
+        return len(self._standing(*states))
 
     def heartbeat(self, now: int, message: Message, fence: int, token: str) -> str:
         slot = self.slot(message.key)
@@ -252,6 +260,9 @@ class Model:
         if record.fence == 0 and _is_expired(now, record.fire, terms):
             self._end(now, slot, record, "skipped")
             return "skipped"
+        if record.state == "held" and self._is_in_the_way(slot, terms, record.fire):
+            self._put_off(slot, record, now + NEXT_SWEEP)
+            return "held"
         if record.state == "running":
             ended = self._after_crash(now, slot, record)
             if ended:
@@ -266,6 +277,31 @@ class Model:
         return "enqueue"
 
     # ---- what several verbs do
+
+    def _put_behind(self, now: int, slot: Slot, record: Record) -> str:
+        """Hold or skip a slot that is about to go out; "" where nothing is in its way."""
+        if record.terms.may_overlap or not self._is_in_the_way(slot, record.terms, record.fire):
+            return ""
+        if self.count("held") >= (record.terms.max_held or 0):
+            self._end(now, slot, record, "skipped")
+            return "skipped"
+        record.state, record.until = "held", 0
+        self._put_off(slot, record, now + NEXT_SWEEP)
+        return "held"
+
+    def _standing(self, *states: str) -> list[tuple[int, str]]:
+        """Fire time and key of the open slots that stand there, the oldest first."""
+        return sorted(
+            (slot.record.fire, slot.key)
+            for slot in self.slots.values()
+            if slot.record is not None and slot.record.state in states and slot.deadline is not None
+        )
+
+    def _is_in_the_way(self, slot: Slot, terms: Terms, fire: int) -> bool:
+        """Whether another slot is out, or under "hold" an older one held."""
+        is_out = any(key != slot.key for _, key in self._standing(*OUT))
+        held = [each for each in self._standing("held") if each[1] != slot.key] if terms.max_held else []
+        return is_out or any(each < (fire, slot.key) for each in held)
 
     def _found(self, key: str) -> tuple[Slot, Record | None]:
         slot = self.slot(key)

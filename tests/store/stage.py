@@ -13,7 +13,7 @@ from slotqueue.jobs import Job
 from slotqueue.messages import Refused, Slip
 from slotqueue.policy import Policy
 from slotqueue.protocols import ANY_FENCE, Command, Process
-from slotqueue.slots import EPOCH, Slot, SlotState, from_ms, key_at, to_ms
+from slotqueue.slots import EPOCH, Slot, SlotState, from_ms, key_at, parse_key, to_ms
 from slotqueue.store import BlockingStore
 from slotqueue.store.keys import Keys
 
@@ -173,6 +173,19 @@ class Stage:
         assert self.claim(Offer(job, slot)) == [Verdict(Word.WON)]
         return self.slip(job, slot)
 
+    def held(self, job: Job, slot: Slot | None = None) -> Slip:
+        """Claim a slot while another one of the job is in its way."""
+        slot = slot or self.slot(job)
+        assert [verdict.word for verdict in self.claim(Offer(job, slot))] == [Word.HELD]
+        return self.slip(job, slot)
+
+    def lose(self, key: str) -> None:
+        """Let Redis have lost all that it kept of a slot, but for what the sets of its job say."""
+        self.redis.delete(key, f"{key}:record", f"{key}:done")
+        self.redis.zrem(f"{NAMESPACE}:open", key)
+        job = parse_key(key).job
+        self.redis.zrem(f"{NAMESPACE}:{job}:slots", key.removeprefix(f"{NAMESPACE}:{job}:"))
+
     def queued(self, job: Job | None = None, slot: Slot | None = None) -> Slip:
         job = job or self.job()
         slip = self.claimed(job, slot)
@@ -257,17 +270,21 @@ class Stage:
         if state is SlotState.SKIPPED:
             self.pause()
             slot = self.slot(job)
-            assert self.claim(Offer(job, slot)) == [Verdict(Word.SKIPPED)]
+            assert self.claim(Offer(job, slot)) == [Verdict(Word.SKIPPED, "paused")]
             self.redis.delete(f"{NAMESPACE}:pauses")
             slip = self.slip(job, slot)
+        elif state is SlotState.HELD:
+            job = self.job(**said, overlap="hold")
+            other = self.slot(job)
+            self.claim(Offer(job, other))
+            slip = self.held(job)
+            self.lose(other.key)
         else:
             slip = self.claimed(job)
         run = Run(slip, 7, "nobody's", "w9", 1)
         match state:
-            case SlotState.CLAIMED | SlotState.SKIPPED:
+            case SlotState.CLAIMED | SlotState.SKIPPED | SlotState.HELD:
                 pass
-            case SlotState.HELD:
-                self.redis.hset(f"{slip.key}:record", "state", "held")
             case SlotState.SENT:
                 self.redis.delete(f"{NAMESPACE}:tasks")
                 assert self.confirm(slip) == Word.SENT

@@ -50,7 +50,7 @@ def test_to_its_owner_a_claim_is_won_again_while_nothing_has_happened(stage: Sta
     assert stage.snapshot() == before
 
 
-@pytest.mark.parametrize("state", [state for state in SlotState if state is not SlotState.CLAIMED])
+@pytest.mark.parametrize("state", [state for state in SlotState if state.value not in {"claimed", "held"}])
 def test_to_its_owner_a_claim_that_has_moved_on_is_taken(stage: Stage, state: SlotState) -> None:
     slip, _ = stage.in_state(state, on_crash="skip" if state is SlotState.LOST else "complete")
     job = stage.job()
@@ -113,7 +113,7 @@ def test_a_paused_job_is_skipped_and_on_record(stage: Stage, paused: str) -> Non
     stage.pause(paused)
     job = stage.job()
     slot = stage.slot(job)
-    assert stage.claim(Offer(job, slot)) == [Verdict(Word.SKIPPED)]
+    assert stage.claim(Offer(job, slot)) == [Verdict(Word.SKIPPED, "paused")]
     record = stage.record(slot.key)
     assert (record["state"], record["why"]) == ("skipped", "paused")
     assert stage.deadline(slot.key) is None
@@ -130,13 +130,14 @@ def test_the_pause_of_another_job_or_one_that_is_over_stops_nothing(stage: Stage
 def test_a_pause_until_later_skips(stage: Stage) -> None:
     stage.pause("rollup", until=stage.now() + MINUTE)
     job = stage.job()
-    assert stage.claim(Offer(job, stage.slot(job))) == [Verdict(Word.SKIPPED)]
+    assert stage.claim(Offer(job, stage.slot(job))) == [Verdict(Word.SKIPPED, "paused")]
 
 
 def test_a_slot_past_its_expiry_is_skipped_and_one_before_it_is_won(stage: Stage) -> None:
     job = stage.job(expires=600)
     late, in_time = stage.slot(job, ago=605), stage.slot(job, ago=590)
-    assert stage.claim(Offer(job, late), Offer(job, in_time)) == [Verdict(Word.SKIPPED), Verdict(Word.WON)]
+    expired = Verdict(Word.SKIPPED, "expired before it was claimed")
+    assert stage.claim(Offer(job, late), Offer(job, in_time)) == [expired, Verdict(Word.WON)]
     assert stage.record(late.key)["why"] == "expired before it was claimed"
 
 

@@ -26,7 +26,7 @@ from slotqueue.messages import Refused, Slip
 from slotqueue.protocols import Command, Process
 from slotqueue.slots import EPOCH, Slot, key_at
 from tests.servers import Server
-from tests.store.model import DAY, MINUTE, OPEN, Message, Model, copy_of
+from tests.store.model import DAY, MINUTE, OPEN, OUT, Message, Model, copy_of
 from tests.store.stage import EPOCH_VALUE, KEYS_WITHOUT_A_TTL, NAMESPACE, Stage
 
 T = TypeVar("T")
@@ -66,6 +66,8 @@ class Protocol(RuleBasedStateMachine):
         requeue=st.sampled_from([None, 60, 300]),
         expires=st.sampled_from([None, 3600]),
         is_guarded=st.sampled_from([True, True, False]),
+        overlap=st.sampled_from(["allow", "allow", "forbid", "hold", "hold"]),
+        max_held=st.integers(1, 3),
     )
     def start(
         self,
@@ -75,6 +77,8 @@ class Protocol(RuleBasedStateMachine):
         requeue: int | None,
         expires: int | None,
         is_guarded: bool,
+        overlap: str,
+        max_held: int,
     ) -> None:
         self.stage.redis.flushall()
         self.stage.run(self.stage.verbs.register(Process("r1"), [], epoch=EPOCH_VALUE, is_last=True))
@@ -85,7 +89,11 @@ class Protocol(RuleBasedStateMachine):
             max_attempts=max_attempts,
             requeue_after=requeue,
             expires=expires,
+            overlap=overlap,
+            max_held=max_held,
         )
+        self.may_be_two = False
+        self.most_waiting = 1 if overlap == "allow" else 3
         self.newest = self.stage.now() // 1000 * 1000
         self.fires: list[int] = []
         self.slots: list[Slot] = []
@@ -95,7 +103,8 @@ class Protocol(RuleBasedStateMachine):
         self.tokens = 0
         if is_guarded:
             self.a_guarded_worker_comes()
-        self.a_slot_is_due()
+        for _ in range(self.most_waiting):
+            self.a_slot_is_due()
 
     @rule(seed=st.integers(0, 2**32 - 1))
     def step(self, seed: int) -> None:
@@ -114,6 +123,8 @@ class Protocol(RuleBasedStateMachine):
             if any(self.is_newest(i, n, {"claimed"}) for i, n in self.slips):
                 actions += [self.confirm, self.confirm, self.release]
             actions += [self.begin] * 4
+        if not self.job.terms.may_overlap:
+            actions += [self.some_claim] * 4
         if self.runs:
             actions += [self.heartbeat, self.finish, self.postpone, self.postpone, self.fail, self.fail]
         self.draw(actions)()
@@ -134,9 +145,10 @@ class Protocol(RuleBasedStateMachine):
     # ---- replicas
 
     def some_claim(self) -> None:
-        if len(self.slots) < MOST_SLOTS and self.ghosts[-1].was_offered and self.draw(rarely):
+        waiting = [i for i, ghost in enumerate(self.ghosts) if not ghost.was_offered]
+        if len(self.slots) < MOST_SLOTS and len(waiting) < self.most_waiting and self.draw(rarely):
             self.a_slot_is_due()
-        self.claim(self.some_slot(), self.draw(["r1", "r2"]))
+        self.claim(self.draw([*waiting, self.some_slot()]), self.draw(["r1", "r2"]))
 
     def claim(self, i: int, replica: str) -> None:
         ghost, fire = self.ghosts[i], self.fires[i]
@@ -154,7 +166,7 @@ class Protocol(RuleBasedStateMachine):
             lambda answer: answer.verdicts[0].word,
             lambda model, now: model.claim(now, message, replica),
         )
-        if word == "won":
+        if word in {"won", "held"}:  # nobody is sent the slip of a held one: its begin must be refused
             self.slips.append((i, 0))
 
     def confirm(self) -> None:
@@ -222,6 +234,7 @@ class Protocol(RuleBasedStateMachine):
         self.tokens += 1
         token = f"t{self.tokens}"
         answers: list[Run] = []
+        stood = self.model.slot(slip.key).record
 
         def read(answer: Any) -> str:
             if isinstance(answer, Run):
@@ -236,6 +249,7 @@ class Protocol(RuleBasedStateMachine):
         )
         if not answers:
             return
+        self.may_be_two |= stood is None or stood.state == "sent"
         run = answers[0]
         assert {answer.fence for answer in answers} == {run.fence}
         assert not ghost.is_finished, "it began after the done marker"
@@ -250,6 +264,7 @@ class Protocol(RuleBasedStateMachine):
 
     def heartbeat(self) -> None:
         i, run, message = self.some_run()
+        self.may_be_two |= self.model.slot(run.slip.key).record is None
         word = self.both(
             self.stage.verbs.heartbeat([run]),
             lambda answer: answer[0].word,
@@ -363,6 +378,9 @@ class Protocol(RuleBasedStateMachine):
             assert abs(deadline - (expected[key] or 0)) <= TOLERANCE, f"deadline of {key}"
         for slot in self.slots:
             self.check_slot(slot.key, deadlines)
+        terms = self.job.terms
+        assert terms.may_overlap or self.may_be_two or self.model.count(*OUT) <= 1, "two slots are out at once"
+        assert self.model.count("held") <= (terms.max_held or 0)
         for key in self.stage.immortal_keys():
             assert key in KEYS_WITHOUT_A_TTL, f"{key} lives for ever"
 

@@ -5,8 +5,8 @@
 -- then six a slot: job, fire time ms, start of the interval ms, task, version, terms
 --
 -- Returns {now, 0} where the epoch is another: Redis lost its data, nothing is claimed.
--- Else {now, 1, {an answer a slot}}: "won", "taken", "early", "skipped" or {"broken", what}.
--- "won" also answers the owner that asks again, but only while the slot is claimed by its first enqueue.
+-- Else {now, 1, {an answer a slot}}: "won", "taken", "early", {"held", why}, {"skipped", why} or {"broken", what}.
+-- "won" also answers the owner that asks again, but only while the slot is claimed by its first enqueue; so does "held".
 
 local AT, SOME = 3, 2000
 local replica, grace = ARGV[1], tonumber(ARGV[3])
@@ -34,7 +34,14 @@ end
 local function answer_again(slot, is_ours)
   local record, wrong = load(slot)
   if wrong then return {'broken', wrong} end
-  return is_ours and record and record.state == 'claimed' and record.n == 0 and 'won' or 'taken'
+  if not is_ours or not record or record.n > 0 then return 'taken' end
+  if record.state == 'held' then return {'held', ''} end
+  return record.state == 'claimed' and 'won' or 'taken'
+end
+
+local function skip(slot, terms, why)
+  close(slot, terms, 'skipped', why)
+  return {'skipped', why}
 end
 
 local function claim(slot, job, fire_ms, start_ms, task, version, text)
@@ -65,12 +72,16 @@ local function claim(slot, job, fire_ms, start_ms, task, version, text)
     decisions[#decisions + 1] = fire_ms
   end
   if pausing and is_paused(job) then
-    close(slot, terms, 'skipped', 'paused')
-    return 'skipped'
+    return skip(slot, terms, 'paused')
   end
   if terms.expires > 0 and now > fire + terms.expires then
-    close(slot, terms, 'skipped', 'expired before it was claimed')
-    return 'skipped'
+    return skip(slot, terms, 'expired before it was claimed')
+  end
+  if terms.overlap ~= 'a' then
+    local word, why, other = gate(slot, terms, fire)
+    if word then return put_behind(slot, terms, fire, word, why, other) end
+    set_deadline(slot, terms, now + grace) -- at once: the next slot of the batch may be another one of the job
+    return 'won'
   end
   redis.call('PEXPIRE', slot.record, batch_deadline(slot, terms, now + grace))
   return 'won'

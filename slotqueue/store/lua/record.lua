@@ -32,7 +32,8 @@ local function terms_of(text)
     if not numbers[i] then return nil end
   end
   terms = {
-    complete = words[1] == 'c', again = words[2] == 'a', lease = numbers[4], requeue = numbers[5],
+    complete = words[1] == 'c', again = words[2] == 'a', overlap = string.sub(words[3], 1, 1),
+    max_held = tonumber(string.sub(words[3], 2)) or 1, lease = numbers[4], requeue = numbers[5],
     max_attempts = numbers[6], retention = numbers[7], history = numbers[8], expires = numbers[9],
     longest_wait = numbers[11],
   }
@@ -71,9 +72,32 @@ local function live(key, ms)
   if redis.call('PTTL', key) < ms then redis.call('PEXPIRE', key, ms) end
 end
 
+-- A job whose slots must not overlap keeps two sets of tails of keys: `out`, by deadline, and `held`, by fire time.
+-- They are hints: overlap.lua believes the records. So a set of another type is replaced, and one that is lost made anew.
+local function set_of(slot, word)
+  local prefix = string.sub(slot.index, 1, -6)
+  return prefix .. word, string.sub(slot.key, string.len(prefix) + 1)
+end
+
+local function list(slot, word, score, life)
+  local set, tail = set_of(slot, word)
+  local listed = redis.pcall('ZADD', set, score, tail)
+  if type(listed) == 'table' then
+    if string.find(listed.err, 'WRONGTYPE', 1, true) then redis.call('DEL', set) end
+    redis.call('ZADD', set, score, tail)
+  end
+  live(set, life)
+end
+
+local function delist(slot, word)
+  local set, tail = set_of(slot, word)
+  redis.pcall('ZREM', set, tail)
+end
+
 -- An open slot: its deadline, and lives that outlast it by the retention.
 local function set_deadline(slot, terms, deadline)
   local life = deadline - now + terms.retention
+  if terms.overlap ~= 'a' then list(slot, 'out', deadline, life) end
   redis.call('ZADD', KEYS[OPEN], deadline, slot.key)
   live(KEYS[OPEN], life)
   redis.call('PEXPIRE', slot.claim, life)
@@ -84,6 +108,7 @@ end
 local deadlines, longest_life = {}, 0
 local function batch_deadline(slot, terms, deadline)
   local life = deadline - now + terms.retention
+  if terms.overlap ~= 'a' then list(slot, 'out', deadline, life) end
   deadlines[#deadlines + 1] = deadline
   deadlines[#deadlines + 1] = slot.key
   longest_life = math.max(longest_life, life)
@@ -101,6 +126,10 @@ end
 -- An ended slot leaves the open ones; claim and record go on to say so.
 local function close(slot, terms, state, why)
   redis.call('ZREM', KEYS[OPEN], slot.key)
+  if terms.overlap ~= 'a' then
+    delist(slot, 'out')
+    delist(slot, 'held')
+  end
   redis.call('HDEL', slot.record, 'token', 'unsent', 'before', 'waits')
   redis.call('HSET', slot.record, 'state', state, 'ended', now)
   if why then redis.call('HSET', slot.record, 'why', why) end

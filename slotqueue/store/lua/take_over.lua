@@ -5,7 +5,8 @@
 -- then one a slot: the task that this replica would enqueue, "" where it does not know the job
 --
 -- Returns an answer a slot: {"enqueue", state before, n, fire time, start, task, version, terms}, or {word, detail}:
--- done, gone, unknown, missed, skipped, lost, dead, later (not now, or somebody else was faster), broken.
+-- done, gone, unknown, missed, skipped, lost, dead, held (another slot is still out), later (not now, or somebody else
+-- was faster), broken.
 
 local replica, contact, grace = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local LOOK_AGAIN = 5000
@@ -26,7 +27,7 @@ end
 local function enqueue_again(slot, record, task)
   local before, n = record.state, record.n + 1
   if before == 'claimed' then before = record.before or before end
-  remember(slot, 'taken over by ' .. replica .. ', was ' .. record.state)
+  remember(slot, (before == 'held' and 'let go by ' or 'taken over by ') .. replica .. ', was ' .. record.state)
   redis.call('HDEL', slot.record, 'token', 'unsent', 'waits')
   redis.call('HSET', slot.record, 'state', 'claimed', 'n', n, 'before', before, 'task', task, 'waits', record.idle_since)
   set_deadline(slot, record.terms, now + grace)
@@ -44,6 +45,19 @@ local function take_over_running(slot, record, task)
   if record.spent >= terms.max_attempts then
     return end_as(slot, record, 'dead', 'attempts spent: its workers fell silent')
   end
+  return enqueue_again(slot, record, task)
+end
+
+-- Of the held ones the oldest goes out once no other slot is; what is in the way is kept in the record.
+local function take_over_held(slot, record, task)
+  local other, state = in_the_way(slot, record.terms, record.fire)
+  if other then
+    redis.call('HSET', slot.record, 'behind', other)
+    keep_held(slot, record.terms, record.fire)
+    return {'held', other .. ' is ' .. state}
+  end
+  delist(slot, 'held')
+  redis.call('HDEL', slot.record, 'behind')
   return enqueue_again(slot, record, task)
 end
 
@@ -79,6 +93,7 @@ local function take_over(slot, task)
     return end_as(slot, record, 'skipped', 'expired before its first begin')
   end
   if record.state == 'running' then return take_over_running(slot, record, task) end
+  if record.state == 'held' then return take_over_held(slot, record, task) end
   if record.state == 'claimed' and not terms.complete and not record.unsent and not is_guarded(record.task) then
     return end_as(slot, record, 'lost', 'its replica vanished, and nobody reports whether the message was sent')
   end
