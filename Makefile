@@ -8,11 +8,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 PYTHON ?=
-# How many xdist workers; tests marked `alone` never share the machine.
+# How many xdist workers: for tests that keep a core busy, and for those that start processes and wait for them. Tests
+# marked `alone` never share the machine.
 WORKERS ?= logical
+WAITERS ?= 3
 PYTEST = $(BIN)/python -m pytest
-TOGETHER = -m "not alone" -n $(WORKERS) --maxprocesses 8
-WITH_CELERY = SLOTQUEUE_TEST_CELERY=required
+TOGETHER = -m "not processes and not alone" -n $(WORKERS) --maxprocesses 8
+PROCESSES = -m "processes and not alone" -n $(WAITERS)
+WITH_CELERY = env SLOTQUEUE_TEST_CELERY=required
 CHECKED = slotqueue tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)))
 
 .DEFAULT_GOAL := help
@@ -26,16 +29,19 @@ help:  ## List the targets
 demo: $(VENV)$(if $(findstring celery,$(ARGS)),-celery)/.demo  ## Watch five replicas and two workers handle every slot once, while some of them are killed
 	@$(<D)/bin/slotqueue demo $(ARGS)
 
-# Two runs, both in random order: what can share the machine, then what counts on its timing. With ARGS one of the two
-# may find no test for itself (pytest's exit code 5), but not both.
+# Three runs, each in random order: what can share the machine, what starts processes, and what counts on its timing.
+# A choice of tests may leave some of them empty (pytest's exit code 5), but not all. $(1): pytest; $(2): the choice.
+define run_tests
+	@found=; failed=; \
+	run() { "$$@"; case $$? in 0) found=yes ;; 5) ;; *) failed=yes ;; esac; }; \
+	run $(1) $(TOGETHER) $(2); \
+	run $(1) $(PROCESSES) $(2); \
+	run $(1) -m alone $(2); \
+	[ -n "$$found" ] && [ -z "$$failed" ]
+endef
+
 test: $(VENV)/.dev  ## Run every test; ARGS chooses: make test ARGS="tests/store -k begin"
-	@$(PYTEST) $(TOGETHER) $(ARGS); together=$$?; \
-	$(PYTEST) -m alone $(ARGS); alone=$$?; \
-	if [ -n '$(subst ','\'',$(ARGS))' ] && [ $$together -ne $$alone ]; then \
-		if [ $$together -eq 5 ]; then together=0; fi; \
-		if [ $$alone -eq 5 ]; then alone=0; fi; \
-	fi; \
-	if [ $$together -ne 0 ]; then exit $$together; fi; exit $$alone
+	$(call run_tests,$(PYTEST),$(ARGS))
 
 # Three environments, since arq and the newest Celery need different releases of redis-py: the default one has arq
 # alone; the others run what depends on the worker system.
@@ -45,16 +51,15 @@ ABOUT_CELERY = tests/unit tests/enqueuers tests/beat tests/demo/test_celery_demo
 
 test-celery: $(VENV)-celery/.tests
 	@echo "With the newest Celery alone"
-	@$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest $(TOGETHER) $(ABOUT_CELERY) $(ARGS)
-	@$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest -m alone $(ABOUT_CELERY) $(ARGS)
+	$(call run_tests,$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest,$(ABOUT_CELERY) $(ARGS))
 
 test-both: $(VENV)-both/.tests
 	@echo "With arq and a Celery beside it"
 	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(TOGETHER) tests/unit tests/beat $(ARGS)
-	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest -m alone -k "not rabbitmq" tests/enqueuers/test_celery_enqueuer.py $(ARGS)
+	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(PROCESSES) -k "not rabbitmq" tests/enqueuers/test_celery_enqueuer.py $(ARGS)
 
-test-fast: $(VENV)/.dev  ## Run the tests that are neither slow nor need the machine for themselves
-	@$(PYTEST) -m "not alone and not slow" -n $(WORKERS) --maxprocesses 8 $(ARGS)
+test-fast: $(VENV)/.dev  ## Run the tests that are quick and start no processes
+	@$(PYTEST) -m "not processes and not alone and not slow" -n $(WORKERS) --maxprocesses 8 $(ARGS)
 
 check: $(VENV)/.dev  ## Check style, types and layers
 	$(BIN)/ruff check

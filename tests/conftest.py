@@ -5,7 +5,7 @@
 - `own_server`: a fresh server for one test, which may kill, pause and restart it and change its settings.
 - `durable_server`: the same with an append-only log, so that its data outlives a kill.
 
-Every test in `tests/races`, `tests/faults` and `tests/demo` is marked `alone`.
+Every test in `tests/races`, `tests/faults` and `tests/demo` is marked `processes`.
 
 Modules in `tests/beat` and modules called `test_celery_*` need Celery. Where it is not installed they are skipped as a
 whole; `SLOTQUEUE_TEST_CELERY=required` turns that into a failure, for environments that are made for them.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from hypothesis import settings
 
 from tests.servers import Server, ServerMissing, requested_kind
 
-_ALONE_FOLDERS = {"races", "faults", "demo"}
+_PROCESS_FOLDERS = {"races", "faults", "demo"}
 _TESTS = Path(__file__).parent
 _CELERY_VARIABLE = "SLOTQUEUE_TEST_CELERY"
 
@@ -35,6 +36,8 @@ settings.load_profile("slotqueue")
 
 
 def pytest_configure() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it in the background; children inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         requested_kind()
     except ValueError as error:
@@ -44,8 +47,8 @@ def pytest_configure() -> None:
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(_TESTS) and item.path.relative_to(_TESTS).parts[0] in _ALONE_FOLDERS:
-            item.add_marker(pytest.mark.alone)
+        if item.path.is_relative_to(_TESTS) and item.path.relative_to(_TESTS).parts[0] in _PROCESS_FOLDERS:
+            item.add_marker(pytest.mark.processes)
 
 
 class _WithoutCelery(pytest.Module):

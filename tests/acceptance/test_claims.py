@@ -19,7 +19,7 @@ from tests.proxy import Proxy
 from tests.servers import Server
 
 
-@pytest.mark.alone
+@pytest.mark.processes
 @pytest.mark.parametrize("policy", ["complete", "skip"])
 async def test_a_claim_that_nobody_enqueued_is_sent_by_another_replica_and_blocks_no_later_slot(
     policy: str, new_fleet: NewFleet, hand: Hand
@@ -48,7 +48,7 @@ _KEPT: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.alone
+@pytest.mark.processes
 async def test_a_second_attempt_runs_whatever_arq_keeps_of_the_first(new_fleet: NewFleet, hand: Hand) -> None:
     """Case 3, python-arq/arq#432, #417, #531: a kept result makes `enqueue_job` return None, and nothing runs."""
     functions = {f"mends {how}": ("mends", options) for how, options in _KEPT.items()}
@@ -81,7 +81,7 @@ def test_a_claim_that_would_die_too_early_is_refused_when_the_job_is_added(apps:
     app.add("mail", Every(minutes=1), retention=timedelta(minutes=6))
 
 
-@pytest.mark.alone
+@pytest.mark.processes
 async def test_a_replica_whose_claims_never_arrive_wins_nothing_and_heals_itself(
     redis_url: str, server: Server, new_fleet: NewFleet
 ) -> None:
@@ -133,7 +133,7 @@ async def test_a_replica_that_starts_late_finds_what_is_done(
     assert fleet.redis.pttl(f"{key}:done") > 0
 
 
-@pytest.mark.alone
+@pytest.mark.processes
 async def test_a_killed_workers_slot_runs_once_more_within_lease_and_sweep(new_fleet: NewFleet) -> None:
     """Case 11, python-arq/arq#343: arq's in-progress key outlives the worker by `job_timeout` and more.
 

@@ -16,7 +16,7 @@ from tests.acceptance.test_readme import BIN, Printing
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 
 
 def test_every_example_has_a_test() -> None:

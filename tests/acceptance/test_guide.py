@@ -22,7 +22,7 @@ from tests.fleet.fixtures import NewFleet
 from tests.fleet.fleet import eventually
 from tests.fleet.hand import Hand
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 _ROOT = Path(__file__).parents[2]
 
 _COMPUTE = """

@@ -20,7 +20,7 @@ from tests.fleet.hand import Hand
 from tests.proxy import Proxy
 from tests.servers import Server, ServerFailed
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 POLICIES: tuple[Literal["complete", "skip"], ...] = ("complete", "skip")
 
 

@@ -17,7 +17,7 @@ import pytest
 README = Path(__file__).parents[2] / "README.md"
 BIN = Path(sys.executable).parent
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 
 
 class Printing:

@@ -17,7 +17,7 @@ from tests.fleet.fleet import eventually
 from tests.proxy import Proxy
 from tests.servers import Server
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 _SECONDS = 5.0
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.beat.process import WORKER, Fleet, eventually
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
 
 
 def test_the_message_is_the_one_that_beat_would_send(fleet: Fleet) -> None:

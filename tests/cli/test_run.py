@@ -13,7 +13,7 @@ from tests.cli.conftest import Start
 from tests.servers import Server
 from tests.store.stage import Stage
 
-pytestmark = pytest.mark.alone  # it counts seconds
+pytestmark = pytest.mark.processes
 
 WriteApp = Callable[..., None]
 EVERY_SECOND = 'slots.add("ping", Every(seconds=1))\n'

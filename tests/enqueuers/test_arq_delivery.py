@@ -22,7 +22,7 @@ from tests.servers import Server
 from tests.unit.guard_stage import AWAY, Script, async_guard, slip
 
 KEY = slip().key
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 
 
 class Desk:

@@ -13,7 +13,7 @@ from slotqueue.answers import Word
 from tests.enqueuers.arq_system import ArqSystem
 from tests.enqueuers.bench import Bench, eventually
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 
 
 async def leftovers(bench: Bench, key: str) -> list[str]:

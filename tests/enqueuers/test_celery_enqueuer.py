@@ -25,7 +25,7 @@ from slotqueue.slots import to_ms
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Server, free_port
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 
 FIRE = datetime(2026, 11, 30, 9, tzinfo=UTC)
 TERMS = terms_of("digest", Policy(on_crash="complete"), timedelta(hours=1)).text

@@ -11,7 +11,7 @@ import pytest
 from tests.enqueuers.bench import Bench, eventually
 from tests.enqueuers.celery_system import CelerySystem
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
 
 
 # ---- ends that the task's own process reports

@@ -7,7 +7,7 @@ import pytest
 from tests.enqueuers.bench import Bench, eventually
 from tests.enqueuers.celery_system import CelerySystem
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
 
 
 async def test_a_warm_shutdown_finishes_what_runs_and_gives_back_what_waits(

@@ -15,7 +15,7 @@ from tests.enqueuers.bench import Bench, bench_for, eventually
 from tests.enqueuers.celery_system import CelerySystem
 from tests.servers import Server
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(60)]
 
 
 @pytest.mark.parametrize("finalize_first", [False, True])

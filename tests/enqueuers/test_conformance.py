@@ -15,7 +15,7 @@ from tests.enqueuers.bench import PERIOD, Bench, eventually
 from tests.enqueuers.systems import System
 from tests.servers import Server
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 
 
 # ---- a run from begin to end

@@ -80,7 +80,7 @@ def test_data_that_is_gone_is_not_promised(own_server: Server) -> None:
         own_server.restart(keep_data=True)
 
 
-@pytest.mark.alone
+@pytest.mark.processes
 def test_a_paused_server_answers_nothing_until_it_is_resumed(own_server: Server) -> None:
     own_server.pause()
     with pytest.raises(ServerFailed):
