@@ -9,7 +9,7 @@ import pytest
 from tests.fleet.fixtures import NewFleet
 from tests.fleet.fleet import Fleet, eventually
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 
 
 def _job(overlap: str, **more: object) -> dict[str, object]:

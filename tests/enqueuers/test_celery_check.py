@@ -16,7 +16,7 @@ from slotqueue.ops.site import Site
 from tests.enqueuers.bench import Bench, eventually
 from tests.enqueuers.celery_system import CelerySystem
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.processes
 
 
 def app_for(url: str, **conf: Any) -> celery.Celery:
