@@ -71,11 +71,16 @@ class Planner:
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
         self._entries: dict[str, Entry] = {}
+        self._expected: dict[str, Job] = {}
         self._heap: list[tuple[int, int, Entry]] = []
         self._order = count()
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def expect(self, job: Job) -> None:
+        """Know a job that is not planned yet: its open slots are this replica's business at once."""
+        self._expected[job.name] = job
 
     def add(self, job: Job, *, since: int, decided: int) -> Trouble | None:
         """Take a job in, or replace the one of its name. It owes nothing from before `since` or up to `decided`."""
@@ -91,6 +96,7 @@ class Planner:
 
     def remove(self, name: str) -> None:
         """Forget a job; unknown names are fine."""
+        self._expected.pop(name, None)
         entry = self._entries.pop(name, None)
         if entry is not None:
             entry.is_removed = True
@@ -98,7 +104,7 @@ class Planner:
     def job(self, name: str) -> Job | None:
         """The job of that name."""
         entry = self._entries.get(name)
-        return entry.job if entry else None
+        return entry.job if entry else self._expected.get(name)
 
     def known(self) -> Iterator[Known]:
         """What this replica knows of each job, for `register`."""

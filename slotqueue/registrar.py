@@ -77,6 +77,7 @@ class Registrar:
     def add(self, job: Job) -> None:
         """Take a job in; the next `register` makes it known and plans it."""
         self._new.append(job)
+        self.planner.expect(job)
 
     def remove(self, name: str) -> None:
         """Forget a job."""

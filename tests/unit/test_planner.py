@@ -52,6 +52,15 @@ def test_a_new_job_owes_nothing_from_before_it_was_known() -> None:
     assert settle(planner, NOON + timedelta(hours=21)) == ["09:00:00"]
 
 
+def test_a_job_is_known_before_it_is_planned_so_that_an_early_sweep_does_not_put_its_slots_off() -> None:
+    planner, expected = Planner("ran"), job()
+    planner.expect(expected)
+    assert planner.job("a") is expected
+    assert len(planner) == 0
+    planner.remove("a")
+    assert planner.job("a") is None
+
+
 def test_a_slot_is_due_at_its_instant_and_not_before() -> None:
     planner = planner_with(job())
     assert planner.next_at() == to_ms(NOON + MINUTE)
