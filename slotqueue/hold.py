@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -31,10 +32,11 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Postpone:
-    """The worker system itself will run the slot again, in `delay_ms`."""
+    """The worker system itself will run the slot again, in `delay_ms`; where its message is gone, the sweep will."""
 
     why: str
     delay_ms: int = 0
+    is_message_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class Hold:
     def __init__(self, verbs: Verbs, heartbeat: Heartbeat, emit: Emit, lease: Lease, judge: Judge) -> None:
         self.lease = lease
         self.outcome: Word | None = None
+        self.give_up_at = math.inf
+        """By the monotonic clock: the end is tried no longer than this."""
         self._verbs = verbs
         self._heartbeat = heartbeat
         self._emit = emit
@@ -105,8 +109,8 @@ class Hold:
         match ending:
             case Finish():
                 return self._verbs.finish(self.run)
-            case Postpone(why, delay_ms):
-                return self._verbs.postpone(self.run, delay_ms, why)
+            case Postpone(why, delay_ms, is_message_gone):
+                return self._verbs.postpone(self.run, delay_ms, why, is_message_gone=is_message_gone)
             case Fail(error):
                 return self._verbs.fail(self.run, error)
             case Vanish():
@@ -115,7 +119,7 @@ class Hold:
     def _trying(self) -> Until:
         """Until when to try to write the end: as long as the lease lasts, and a few seconds in any case."""
         least = monotonic() + _END_SECONDS
-        return lambda: max(least, self.lease.good_until)
+        return lambda: min(self.give_up_at, max(least, self.lease.good_until))
 
     def _written(self, ending: Ending, verdict: Verdict) -> None:
         self.outcome = verdict.word

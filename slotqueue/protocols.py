@@ -135,7 +135,7 @@ class Verbs(Protocol):
         ...
 
     def release(self, refusals: Sequence[tuple[Slip, Refused]]) -> Command[list[Verdict]]:
-        """Say that the queue refused each: `RELEASED` or `STALE`."""
+        """Say that the queue refused each, or gave it back unrun: `RELEASED` or `STALE`."""
         ...
 
     def overdue(self, limit: int) -> Command[Overdue]:
@@ -168,8 +168,11 @@ class Verbs(Protocol):
         """Write the done marker: `YES` or `STALE`."""
         ...
 
-    def postpone(self, run: Run, delay_ms: int, why: str) -> Command[Verdict]:
-        """Hand a run back cleanly; the worker system itself will run it again in `delay_ms`: `YES` or `STALE`."""
+    def postpone(self, run: Run, delay_ms: int, why: str, *, is_message_gone: bool = False) -> Command[Verdict]:
+        """Hand a run back cleanly: `YES` or `STALE`.
+
+        The worker system itself will run it again in `delay_ms`; where its message is gone, the sweep will.
+        """
         ...
 
     def fail(self, run: Run, error: str) -> Command[Verdict]:

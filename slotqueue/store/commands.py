@@ -133,9 +133,9 @@ class Commands:
         """See `Verbs.finish`."""
         return self._one("finish", run.slip.key, [run.fence, run.worker, *_said(run.slip)])
 
-    def postpone(self, run: Run, delay_ms: int, why: str) -> Command[Verdict]:
+    def postpone(self, run: Run, delay_ms: int, why: str, *, is_message_gone: bool = False) -> Command[Verdict]:
         """See `Verbs.postpone`."""
-        return self._one("postpone", run.slip.key, [run.fence, max(0, delay_ms), why])
+        return self._one("postpone", run.slip.key, [run.fence, max(0, delay_ms), why, int(is_message_gone)])
 
     def fail(self, run: Run, error: str) -> Command[Verdict]:
         """See `Verbs.fail`."""

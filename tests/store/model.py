@@ -142,10 +142,11 @@ class Model:
 
     def release(self, now: int, key: str, n: int, is_sent_possible: bool) -> str:
         slot, record = self._found(key)
-        if record is None or record.state != "claimed" or record.n != n:
+        if record is None or record.state not in {"claimed", "queued"} or record.n != n:
             return "stale"
-        record.is_unsent = not is_sent_possible
-        self._wait(now, slot, record, min(1000 * 2**n, MINUTE))
+        is_given_back = record.state == "queued"
+        record.state, record.is_unsent = "claimed", not is_sent_possible
+        self._wait(now, slot, record, 0 if is_given_back else min(1000 * 2**n, MINUTE))
         return "released"
 
     def begin(  # noqa: C901, PLR0911 - as long as its row in the table
@@ -211,12 +212,12 @@ class Model:
         slot.done_until = now + record.terms.retention
         return "yes"
 
-    def postpone(self, now: int, key: str, fence: int, delay: int) -> str:
+    def postpone(self, now: int, key: str, fence: int, delay: int, is_message_gone: bool) -> str:
         slot, record = self._found(key)
         if record is None or record.state != "running" or record.fence != fence:
             return "stale"
         record.state, record.token, record.waits_since = "postponed", "", now + delay
-        self._wait(now, slot, record, delay + 5 * MINUTE)
+        self._wait(now, slot, record, delay if is_message_gone else delay + 5 * MINUTE)
         return "yes"
 
     def fail(self, now: int, key: str, fence: int) -> str:

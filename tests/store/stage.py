@@ -221,8 +221,8 @@ class Stage:
     def finish(self, run: Run) -> Word:
         return self.run(self.verbs.finish(run)).word
 
-    def postpone(self, run: Run, delay_ms: int = 1000, why: str = "retry") -> Word:
-        return self.run(self.verbs.postpone(run, delay_ms, why)).word
+    def postpone(self, run: Run, delay_ms: int = 1000, why: str = "retry", *, is_message_gone: bool = False) -> Word:
+        return self.run(self.verbs.postpone(run, delay_ms, why, is_message_gone=is_message_gone)).word
 
     def fail(self, run: Run, error: str = "ValueError: no") -> Word:
         return self.run(self.verbs.fail(run, error)).word

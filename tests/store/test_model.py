@@ -180,7 +180,7 @@ class Protocol(RuleBasedStateMachine):
 
     def release(self) -> None:
         is_sent_possible = self.draw([False, True])
-        i, n = self.some_slip("claimed")
+        i, n = self.some_slip("claimed", "queued")
         slip = self.slip(i, n)
         self.both(
             self.stage.verbs.release([(slip, Refused("no", is_sent_possible))]),
@@ -286,12 +286,12 @@ class Protocol(RuleBasedStateMachine):
             self.ghosts[i].lease = None
 
     def postpone(self) -> None:
-        delay = self.draw([0, MINUTE, 3 * DAY])
+        delay, is_message_gone = self.draw([0, MINUTE, 3 * DAY]), self.draw([False, True])
         i, run, _ = self.some_run()
         word = self.both(
-            self.stage.verbs.postpone(run, delay, "retry"),
+            self.stage.verbs.postpone(run, delay, "retry", is_message_gone=is_message_gone),
             lambda answer: answer.word,
-            lambda model, now: model.postpone(now, run.slip.key, run.fence, delay),
+            lambda model, now: model.postpone(now, run.slip.key, run.fence, delay, is_message_gone),
         )
         if word == "yes":
             self.handed_back(i)

@@ -20,6 +20,15 @@ def test_a_postponed_run_is_swept_five_minutes_after_its_retry_time(stage: Stage
     assert stage.past(run.slip.key) == ["handed back by w1: Retry(defer=120)"]
 
 
+def test_a_run_whose_message_is_gone_is_swept_at_its_retry_time(stage: Stage) -> None:
+    run = stage.running()
+    stage.postpone(run, 0, "the replica stops", is_message_gone=True)
+    assert stage.state(run.slip.key) == "postponed"
+    assert stage.wait_of(run.slip.key) == 0
+    again = stage.enqueued_again(run.slip.key)
+    assert stage.began(again).attempt == 1
+
+
 def test_a_retry_countdown_longer_than_the_retention_outlives_it(stage: Stage) -> None:
     run = stage.running()
     stage.postpone(run, 3 * DAY)

@@ -37,8 +37,29 @@ def test_a_released_slot_is_swept_by_any_replica_with_the_next_number(stage: Sta
     assert stage.enqueued_again(slip.key, replica="r9") == replace(slip, n=1)
 
 
-@pytest.mark.parametrize("state", [state for state in SlotState if state is not SlotState.CLAIMED])
-def test_release_changes_nothing_in_any_state_but_claimed(stage: Stage, state: SlotState) -> None:
+def test_a_queued_slot_that_is_given_back_is_swept_at_once(stage: Stage) -> None:
+    slip = stage.queued(stage.job(on_crash="skip"))
+    assert stage.release(slip, "the replica stops") == Word.RELEASED
+    assert stage.state(slip.key) == "claimed"
+    assert stage.wait_of(slip.key) == 0
+    assert stage.past(slip.key) == ["the queue gave it back: the replica stops"]
+    assert stage.enqueued_again(slip.key).n == 1
+
+
+def test_a_queued_slot_is_not_given_back_with_the_number_of_an_earlier_enqueue(stage: Stage) -> None:
+    slip = stage.queued()
+    again = stage.enqueued_again(slip.key)
+    assert stage.confirm(again) == Word.QUEUED
+    before = stage.snapshot()
+    assert stage.release(slip) == Word.STALE
+    assert stage.snapshot() == before
+
+
+_FROM = {SlotState.CLAIMED, SlotState.QUEUED}
+
+
+@pytest.mark.parametrize("state", [state for state in SlotState if state not in _FROM])
+def test_release_changes_nothing_in_any_state_but_claimed_and_queued(stage: Stage, state: SlotState) -> None:
     slip, _ = stage.in_state(state)
     before = stage.snapshot()
     assert stage.release(slip) == Word.STALE

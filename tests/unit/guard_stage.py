@@ -37,7 +37,7 @@ class ScriptedVerbs:
     def finish(self, run: Run) -> Command[Any]:
         return _command("finish", run)
 
-    def postpone(self, run: Run, delay_ms: int, why: str) -> Command[Any]:
+    def postpone(self, run: Run, delay_ms: int, why: str, *, is_message_gone: bool = False) -> Command[Any]:
         return _command("postpone", delay_ms, why)
 
     def fail(self, run: Run, error: str) -> Command[Any]:
