@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
 from types import TracebackType
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from slotqueue.ops.ops import Ops
 
 C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+_STOP_SECONDS, _CLOSE_SECONDS = 3.5, 1.0
 
 
 class SlotQueue:
@@ -45,6 +47,7 @@ class SlotQueue:
         claim_spread: `timedelta` or seconds: claims are delayed by a random part of it, so that the wins go round.
         replicas_to_ack: nothing is enqueued before so many replicas of Redis have the claim: 0 to 10. Where they do
             not within 1 s, the slot is put off and tried again.
+        concurrency: how many functions of this process (`@slots.job`) run at once; the others wait their turn.
         on_event: called with each event (`slotqueue.events`); must not block.
 
     Raises:
@@ -63,6 +66,7 @@ class SlotQueue:
         sweep_every: timedelta | float = 5.0,
         claim_spread: timedelta | float = 0.0,
         replicas_to_ack: int = 0,
+        concurrency: int = 20,
         on_event: Emit | None = None,
     ) -> None:
         check_namespace(namespace)
@@ -75,7 +79,7 @@ class SlotQueue:
         self.claim_spread = _seconds("claim_spread", claim_spread, 0, 3600)
         self.events = Events(on_event)
         self._store = AsyncStore(redis, namespace, app=app, replicas_to_ack=_replicas(replicas_to_ack))
-        self._systems = WorkerSystems(redis, namespace, self.events, app=app)
+        self._systems = WorkerSystems(redis, namespace, self.events, app=app, concurrency=concurrency)
         self._default_enqueuer = enqueuer
         self.worker_settings: list[type] = []
         """The arq settings classes that `worker` has guarded, for `slotqueue.testing`."""
@@ -126,15 +130,17 @@ class SlotQueue:
         chosen = enqueuer or self._default_enqueuer
         if chosen is None:
             raise ConfigurationError(
-                "there is no enqueuer; give one here or to SlotQueue(enqueuer=ArqEnqueuer())",
+                "there is no enqueuer; give one here or to SlotQueue(enqueuer=ArqEnqueuer()), or put @slots.job(...) "
+                "above a function of this process",
                 job=name,
                 argument="enqueuer",
             )
         self._systems.take_in(chosen)
+        said = (policy or self.defaults).with_fields(name, fields_of_policy)
         job = build_job(
             name,
             schedule,
-            (policy or self.defaults).with_fields(name, fields_of_policy),
+            said.with_requeue_after(getattr(chosen, "requeue_after", None)),
             enqueuer=chosen.kind,
             task=task,
             args=args,
@@ -147,6 +153,52 @@ class SlotQueue:
         if self._replica is not None:
             self._replica.ticker.add(job)
         return job
+
+    def job(
+        self,
+        schedule: Schedule,
+        *,
+        name: str | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        policy: Policy | None = None,
+        **fields_of_policy: Any,  # noqa: ANN401 - as in `add`
+    ) -> Callable[[F], F]:
+        """Run the decorated function on the replica that wins a slot, in its own process; needs no worker system.
+
+        An async function runs in the ticker's event loop and must not block it; a sync one in a thread of its own.
+        `current_slot()` works in both. A replica that stops lets functions go on for a second, then it cancels what is
+        async, and hands its slots back: another replica begins them at its next sweep.
+
+        Args:
+            schedule: as in `add`.
+            name: of the job. Default: the function's.
+            args, kwargs: the function's arguments.
+            policy, fields_of_policy: as in `add`; `requeue_after` is 30 s by default.
+
+        Returns:
+            A decorator that returns the function as it is.
+
+        Raises:
+            ConfigurationError: names the job, the argument and what would be right; nothing is added.
+        """
+
+        def add(function: F) -> F:
+            called = name or str(getattr(function, "__name__", ""))
+            if called not in self._jobs:
+                self._systems.in_process.add(called, function)
+            self.add(
+                called,
+                schedule,
+                args=args,
+                kwargs=kwargs,
+                enqueuer=self._systems.in_process,
+                policy=policy,
+                **fields_of_policy,
+            )
+            return function
+
+        return add
 
     def remove(self, name: str) -> None:
         """Remove a job from this process. Its open slots are left to replicas that still know it.
@@ -184,13 +236,17 @@ class SlotQueue:
     async def tick(self) -> Counter[str]:
         """Make one pass of the ticker: what is due is claimed and enqueued.
 
+        Functions of this process that it begins end before it returns, but where `start` has been called.
+
         Returns:
             Counts: offered, won, taken, skipped, queued, sent, refused.
 
         Raises:
             StoreUnavailable: what is due stays due.
         """
-        return await self._assembled().ticker.tick()
+        counts = await self._assembled().ticker.tick()
+        await self._functions_ended()
+        return counts
 
     async def sweep(self) -> Counter[str]:
         """Make one pass of the sweeper: open slots past their deadline are taken over.
@@ -206,7 +262,9 @@ class SlotQueue:
         """
         replica = self._assembled()
         await replica.ticker.registrar.register()
-        return await replica.sweeper.sweep()
+        counts = await replica.sweeper.sweep()
+        await self._functions_ended()
+        return counts
 
     # ---- the loops
 
@@ -222,12 +280,16 @@ class SlotQueue:
                 self._has_said_disabled = True
                 self.events(TickingDisabled(disabled.VARIABLE))
             return
+        await self._systems.start()
         self._loops = Loops(self._assembled())
 
     async def stop(self) -> None:
-        """Finish the enqueue in hand, leave the registry and close; within 5 s, also while Redis is unreachable."""
+        """Finish the enqueue in hand, hand back what functions of this process run, leave the registry and close.
+
+        Takes 5 s at most, also while Redis is unreachable.
+        """
         if self._loops is not None:
-            await self._loops.stop()
+            await asyncio.gather(self._loops.stop(), self._systems.stop(_STOP_SECONDS))
         await self.close()
 
     async def run(self, stopping: asyncio.Event | None = None) -> None:
@@ -253,6 +315,7 @@ class SlotQueue:
             async with asyncio.timeout(0.5):
                 if replica is not None:
                     await replica.leave()
+        await self._systems.stop(_CLOSE_SECONDS)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.5):
                 await self._systems.close()
@@ -289,6 +352,11 @@ class SlotQueue:
         from slotqueue.ops.ops import Ops  # noqa: PLC0415 - loaded where it is used: a replica needs none of it
 
         return Ops(self)
+
+    async def _functions_ended(self) -> None:
+        """Where no loop keeps this process alive, a pass is over when its functions are."""
+        if self._loops is None:
+            await self._systems.wait_until_idle()
 
     # ---- assembly
 

@@ -11,16 +11,17 @@ import asyncio
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import monotonic
 
 from slotqueue.answers import Dropped, Run, Verdict, Word
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Emit
 from slotqueue.guard_events import MessageDropped, RunFailed
-from slotqueue.heartbeat import Heartbeat, Lease
+from slotqueue.heartbeat import STOP_SECONDS, Heartbeat, Lease
 from slotqueue.hold import AsyncHold, Judge, judge_plainly
 from slotqueue.interruption import Interruption
-from slotqueue.messages import Slip
+from slotqueue.messages import Refused, Slip
 from slotqueue.patience import ask, ask_blocking, unharmed
 from slotqueue.process import about_process, process_id
 from slotqueue.protocols import Command, Process, Store, SyncStore
@@ -30,6 +31,8 @@ from slotqueue.sync_hold import SyncHold
 BEGIN_SECONDS = 2.5
 """How long a begin is repeated while the store does not answer."""
 _MOST_UNANSWERED = 1000
+_GIVEN_BACK_AT_ONCE = 500
+_LOOK_EVERY_SECONDS = 0.02
 
 
 def worker_process(tasks: Sequence[str], **about: object) -> Process:
@@ -131,9 +134,32 @@ class AsyncGuard(Guard):
             raise asyncio.CancelledError
         return self._dropped(slip, answer)
 
-    async def stop(self) -> None:
-        """Say that the worker leaves, and close the connections; takes a few seconds at most."""
-        await asyncio.to_thread(self.heartbeat.stop)
+    async def enlist(self, tasks: tuple[str, ...]) -> None:
+        """Know these tasks from now on, and say so.
+
+        Raises:
+            StoreUnavailable: ask again.
+        """
+        self.worker = self.heartbeat.worker = replace(self.worker, tasks=tasks)
+        await self._store.run(self._store.verbs.enlist(self.worker))
+
+    async def give_back(self, slips: Sequence[Slip], why: str) -> None:
+        """Say that messages which are nowhere else will not be run here.
+
+        Raises:
+            StoreUnavailable: not said; the sweep will find these slots by their deadline.
+        """
+        for at in range(0, len(slips), _GIVEN_BACK_AT_ONCE):
+            some = slips[at : at + _GIVEN_BACK_AT_ONCE]
+            await self._store.run(self._store.verbs.release([(slip, Refused(why)) for slip in some]))
+
+    async def stop(self, within: float = STOP_SECONDS) -> None:
+        """Say that the worker leaves, and close the connections; takes so many seconds at most."""
+        thread = self.heartbeat.let_go()
+        until = monotonic() + within
+        while thread is not None and thread.is_alive() and monotonic() < until:  # noqa: ASYNC110 - a thread has no event
+            await asyncio.sleep(_LOOK_EVERY_SECONDS)
+        self.heartbeat.stop(within=0)
         await self._store.close()
 
 

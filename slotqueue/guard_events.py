@@ -55,6 +55,29 @@ class RunFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class JobRaised(Event):
+    """A function of this process raised; `RunFailed` says what became of the slot."""
+
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "{key} raised\n{trace}"
+    key: str
+    job: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunLeftBehind(Event):
+    """The replica stops, and a function in a thread has not ended: nobody can end it."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "{key} goes on in its thread while the replica stops; handed back: {is_handed_back}"
+    key: str
+    job: str
+    is_handed_back: bool
+    """Under `on_crash="complete"`; under `"skip"` its lease passes, since a repeat would be worse."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunStale(Event):
     """A run was taken over while it went on; what it had to say changes nothing any more."""
 

@@ -20,7 +20,7 @@ from slotqueue.protocols import Process, SyncStore
 
 ENLIST_SECONDS = 20.0
 _LONGEST_PAUSE = 1.0
-_STOP_SECONDS = 5.0
+STOP_SECONDS = 5.0
 
 
 class Lease:
@@ -95,16 +95,24 @@ class Heartbeat:
         with self._changed:
             self._leases.pop(lease.run.token, None)
 
-    def stop(self) -> None:
-        """Say that the worker leaves, and end the thread; takes a few seconds at most."""
+    def stop(self, within: float = STOP_SECONDS) -> None:
+        """Say that the worker leaves, and end the thread; takes so many seconds at most."""
+        thread = self.let_go()
+        if thread is not None:
+            thread.join(within)
+            if not thread.is_alive():
+                self._reset()
+
+    def let_go(self) -> threading.Thread | None:
+        """Say that the worker leaves, and end the thread; returns at once, with the thread if there is one."""
         thread = self._thread
         if thread is None or self._pid != os.getpid():
-            return
-        with self._changed:
+            return None
+        changed = self._changed
+        with changed:
             self._is_stopping = True
-            self._changed.notify()
-        thread.join(_STOP_SECONDS)
-        self._reset()
+            changed.notify()
+        return thread
 
     def _reset(self) -> None:
         self._changed = threading.Condition()

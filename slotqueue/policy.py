@@ -85,6 +85,12 @@ class Policy:
                 )
         return replace(self, **given)
 
+    def with_requeue_after(self, default: timedelta | None) -> Self:
+        """Return a copy with this `requeue_after` in the place of its default; None changes nothing."""
+        if default is None or self.requeue_after != "default":
+            return self
+        return replace(self, requeue_after=default)
+
 
 class Terms(NamedTuple):
     """A policy in the form of the store: words by their first letter, durations in ms, 0 for "none" or "never".

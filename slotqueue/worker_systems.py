@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slotqueue.enqueuers.inprocess import InProcessEnqueuer
 from slotqueue.errors import ConfigurationError
 from slotqueue.events import Emit
 from slotqueue.guard import AsyncGuard, SyncGuard
@@ -17,15 +18,20 @@ class WorkerSystems:
         namespace: what every key begins with.
         emit: takes the events of the guards.
         app: the application's name, None where it does not say.
+        concurrency: how many functions of this process run at once.
     """
 
-    def __init__(self, redis: object, namespace: str, emit: Emit, *, app: str | None = None) -> None:
+    def __init__(
+        self, redis: object, namespace: str, emit: Emit, *, app: str | None = None, concurrency: int = 20
+    ) -> None:
         self.redis = redis
         self.app = app
         self.namespace = namespace
         self.emit = emit
         self.enqueuers: dict[str, Enqueuer] = {}
         """By kind."""
+        self.in_process = InProcessEnqueuer(concurrency=concurrency)
+        """Taken in with the first function of this process."""
 
     def take_in(self, enqueuer: Enqueuer) -> None:
         """Know an enqueuer from now on, and tell it what it may want to know of the application; again is harmless.
@@ -39,12 +45,17 @@ class WorkerSystems:
                 f"there is another enqueuer of the kind {enqueuer.kind!r}; give it a kind of its own",
                 argument="enqueuer",
             )
+        if isinstance(enqueuer, InProcessEnqueuer):
+            self.in_process = enqueuer
         use_default = getattr(enqueuer, "use_default", None)
         if use_default is not None:
             use_default(self.redis if isinstance(self.redis, str) else "")
         guard_workers = getattr(enqueuer, "guard_workers", None)
         if guard_workers is not None:
             guard_workers(self.namespace, self.open_sync_guard)
+        run_here = getattr(enqueuer, "run_here", None)
+        if run_here is not None:
+            run_here(self.namespace, self.open_guard)
 
     def open_guard(self, worker: Process) -> AsyncGuard:
         """Make the guard of a worker process, in its event loop."""
@@ -64,10 +75,27 @@ class WorkerSystems:
             emit=self.emit,
         )
 
+    async def start(self) -> None:
+        """Let the functions of this process run from now on; returns at once, also while Redis is away."""
+        if self._runs_here:
+            await self.in_process.start()
+
+    async def wait_until_idle(self) -> None:
+        """Wait until no function of this process waits or runs."""
+        await self.in_process.wait_until_idle()
+
+    async def stop(self, within: float) -> None:
+        """Hand the slots of this process back, in so many seconds at most."""
+        await self.in_process.stop(within)
+
     async def close(self) -> None:
         """Close the connections that enqueuers opened in this event loop."""
         for enqueuer in self.enqueuers.values():
             await enqueuer.close()
+
+    @property
+    def _runs_here(self) -> bool:
+        return self.in_process.kind in self.enqueuers
 
     def _open_blocking_store(self) -> BlockingStore:
         return BlockingStore(self.redis, self.namespace, app=self.app)
