@@ -4,7 +4,10 @@
 comes with `pip install "slotqueue[testing]"`; the application's own Redis and broker are never asked.
 """
 
+from slotqueue.testing.ledger import JobLedger, Ledger, SlotLedger
 from slotqueue.testing.running import run
 from slotqueue.testing.schedules import fires
+from slotqueue.testing.simulation import simulate
+from slotqueue.testing.steps import Step
 
-__all__ = ["fires", "run"]
+__all__ = ["JobLedger", "Ledger", "SlotLedger", "Step", "fires", "run", "simulate"]

@@ -28,7 +28,7 @@ def fires(slots: SlotQueue, job: str, start: datetime, end: datetime) -> list[da
         ConfigurationError: there is no such job, or an instant has no time zone.
     """
     schedule = job_named(slots, job).schedule
-    return list(schedule.between(_aware("start", start), _aware("end", end)))
+    return list(schedule.between(aware("start", start), aware("end", end)))
 
 
 def job_named(slots: SlotQueue, name: str) -> Job:
@@ -52,7 +52,7 @@ def slot_at(namespace: str, job: Job, at: datetime | None) -> Slot:
         ConfigurationError: the job does not fire then; the message says when it does.
     """
     schedule = job.schedule
-    wanted = _aware("at", at) if at is not None else datetime.now(UTC)
+    wanted = aware("at", at) if at is not None else datetime.now(UTC)
     fire_time: datetime | None = schedule.latest_at(wanted)
     if fire_time is None or (at is not None and fire_time != wanted):
         around = [instant(each) for each in (fire_time, schedule.next_after(wanted)) if each is not None]
@@ -65,7 +65,12 @@ def slot_at(namespace: str, job: Job, at: datetime | None) -> Slot:
     return Slot(key_at(namespace, job.name, fire_time), job.name, fire_time, start)
 
 
-def _aware(argument: str, at: datetime) -> datetime:
+def aware(argument: str, at: datetime) -> datetime:
+    """Take an instant in UTC.
+
+    Raises:
+        ConfigurationError: it has no time zone.
+    """
     if at.tzinfo is None or at.utcoffset() is None:
         raise ConfigurationError(f"{at.isoformat()} has no time zone; use datetime(..., tzinfo=UTC)", argument=argument)
     return at.astimezone(UTC)

@@ -41,6 +41,10 @@ class VirtualRedis:
         """Connect, for the running event loop."""
         return VirtualStore(self)
 
+    def open_at_once(self) -> ImmediateStore:
+        """Connect, for an event loop in which nothing else goes on meanwhile."""
+        return ImmediateStore(BlockingVirtualStore(self))
+
     def open_blocking(self) -> BlockingVirtualStore:
         """Connect, for a thread."""
         return BlockingVirtualStore(self)
@@ -78,10 +82,13 @@ class BlockingVirtualStore:
         self.redis = redis
         self.verbs = redis.verbs
         self.client = blocking_client(redis.url)
+        self._scripts: dict[str, Any] = {}
 
     def run(self, command: Command[T]) -> T:
         """See `slotqueue.protocols.SyncStore.run`."""
-        script = self.client.register_script(_timed_source_of(command.script))
+        script = self._scripts.get(command.script)
+        if script is None:
+            script = self._scripts[command.script] = self.client.register_script(_timed_source_of(command.script))
         try:
             reply = script(command.keys, [*command.args, self.redis.now()])
         except UNREACHABLE as error:
@@ -93,15 +100,43 @@ class BlockingVirtualStore:
         self.client.close()
 
 
+class ImmediateStore:
+    """Implements `slotqueue.protocols.Store` by blocking the event loop: quick, and always in the same order.
+
+    Args:
+        store: does the work.
+    """
+
+    def __init__(self, store: BlockingVirtualStore) -> None:
+        self._store = store
+        self.verbs = store.verbs
+
+    async def run(self, command: Command[T]) -> T:
+        """See `slotqueue.protocols.Store.run`."""
+        return self._store.run(command)
+
+    def earliest_deadline(self, namespace: str) -> int | None:
+        """When the first of the open slots may be taken over, ms; None where no slot is open."""
+        client: Any = self._store.client
+        found = client.zrange(f"{namespace}:open", 0, 0, withscores=True)
+        return int(found[0][1]) if found else None
+
+    async def close(self) -> None:
+        """See `slotqueue.protocols.Store.close`."""
+        self._store.close()
+
+
 class VirtualClock(RedisClock):
     """A replica's clock that always agrees with Redis's, and has been in contact since it was made.
+
+    Its monotonic clock stands still: nothing that it measures takes any time.
 
     Args:
         now: Redis's time.
     """
 
     def __init__(self, now: Now) -> None:
-        super().__init__(lambda: now() / 1000)
+        super().__init__(lambda: 0.0)
         self._now = now
         self._born = now()
 
