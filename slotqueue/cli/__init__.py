@@ -18,6 +18,11 @@ _VERBS = {
     "check": Verb("slotqueue.cli.check:check", "Find what would go wrong; starts and changes nothing."),
     "slots": Verb("slotqueue.cli.slots:slots", "List the newest slots and where they stand."),
     "show": Verb("slotqueue.cli.slots:show", "Tell what happened to one slot, and why."),
+    "simulate": Verb(
+        "slotqueue.cli.simulate:simulate",
+        "Run days of schedule in seconds, with processes that die.",
+        extra="server",
+    ),
     "demo": Verb(
         "slotqueue.demo:demo_command", "Watch replicas and workers handle every slot once, some killed.", extra="demo"
     ),

@@ -13,7 +13,7 @@ from slotqueue.cli import main
 from slotqueue.cli.verbs import Verb, Verbs
 from tests.cli.conftest import Slotqueue, Start
 
-VERBS = ["run", "tick", "sweep", "next", "check", "slots", "show"]
+VERBS = ["run", "tick", "sweep", "next", "check", "slots", "show", "simulate"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
