@@ -101,11 +101,14 @@ class BlockingVirtualStore:
 
 
 class ImmediateStore:
-    """Implements `slotqueue.protocols.Store` by blocking the event loop: quick, and always in the same order.
+    """Implements `slotqueue.protocols.ReplicaStore` by blocking the event loop: quick, and always in the same order.
 
     Args:
         store: does the work.
     """
+
+    connects = 1
+    """How many connections were made: its server is never another one."""
 
     def __init__(self, store: BlockingVirtualStore) -> None:
         self._store = store
@@ -114,6 +117,14 @@ class ImmediateStore:
     async def run(self, command: Command[T]) -> T:
         """See `slotqueue.protocols.Store.run`."""
         return self._store.run(command)
+
+    async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        """See `ReplicaStore.run_acknowledged`: no replica of Redis is asked for."""
+        return self._store.run(command), ""
+
+    async def history(self) -> str:
+        """See `ReplicaStore.history`: always the same."""
+        return "virtual"
 
     def earliest_deadline(self, namespace: str) -> int | None:
         """When the first of the open slots may be taken over, ms; None where no slot is open."""

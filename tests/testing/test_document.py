@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+_NOT_NEEDED = ("cacheprovider", "asyncio", "hypothesispytest", "randomly", "timeout", "xdist", "xdist.looponfail")
+_PLAIN = [word for name in _NOT_NEEDED for word in ("-p", f"no:{name}")]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
 
 
@@ -16,7 +18,7 @@ def test_the_files_of_the_document_pass(tmp_path: Path) -> None:
     for name, text in files:
         (tmp_path / name).write_text(text, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio", "-W", "error"],
+        [sys.executable, "-m", "pytest", "-q", *_PLAIN, "-W", "error"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
