@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from time import monotonic
 from typing import Any
 
-from slotqueue.answers import Dropped, Known, Offer, Word
+from slotqueue.answers import Known, Offer, Word
 from slotqueue.app import SlotQueue
 from slotqueue.dispatch import Dispatcher, message_for
 from slotqueue.guard import AsyncGuard, worker_process
@@ -23,10 +22,8 @@ from slotqueue.slots import Slot, to_ms
 from slotqueue.store import Commands
 from slotqueue.testing.schedules import job_named, slot_at
 from slotqueue.testing.server import empty_database
-from slotqueue.testing.targets import Function, Target, target_of
+from slotqueue.testing.targets import Function, target_of
 from slotqueue.testing.virtual import VirtualRedis, VirtualStore
-
-logger = logging.getLogger("slotqueue.testing")
 
 
 async def run(
@@ -47,7 +44,7 @@ async def run(
         slots: the application.
         job: the job's name.
         at: one of its fire times, aware; past or future. Default: the newest.
-        function: what to call; default: what a class with `@slots.worker` or the Celery application has for the task.
+        function: what to call; default: that of `@slots.job`, of a class with `@slots.worker`, or the task of Celery.
         ctx: more entries of the `ctx` that a function of arq gets.
         redis: URL of a Redis to use instead, as it is: a slot that is done there does not run again.
 
@@ -77,7 +74,7 @@ async def run(
         if message is not None:
             await Dispatcher(store, {inbox.kind: inbox}, slots.events).send([message])
         for each in inbox.messages:
-            await _deliver(guard, target, each)
+            await target.deliver(guard, each)
         return await account(site, slot.key)
     finally:
         await guard.stop()
@@ -123,14 +120,3 @@ async def _claim(store: VirtualStore, job: Job, slot: Slot) -> Message | None:
         return None
     fire, start = to_ms(slot.fire_time), to_ms(slot.start)
     return message_for(job, Slip(slot.key, 0, fire, start, job.task_name, job.version, job.terms_text))
-
-
-async def _deliver(guard: AsyncGuard, target: Target, message: Message) -> None:
-    answer = await guard.begin(message.slip, from_fence="", judge=target.judge)
-    if isinstance(answer, Dropped):
-        return
-    try:
-        async with answer:
-            await target.call(message)
-    except Exception:
-        logger.exception("the function of %s raised", message.slip.key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,11 +12,18 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from slotqueue.answers import Dropped
 from slotqueue.app import SlotQueue
+from slotqueue.enqueuers.inprocess import InProcessEnqueuer
+from slotqueue.enqueuers.inprocess.functions import Function as InProcessFunction
+from slotqueue.enqueuers.inprocess.run import SlotRun
 from slotqueue.errors import ConfigurationError, MissingExtra
+from slotqueue.guard import AsyncGuard
 from slotqueue.hold import Judge, judge_plainly
 from slotqueue.messages import Message
 from slotqueue.protocols import Enqueuer
+
+logger = logging.getLogger("slotqueue.testing")
 
 Function = Callable[..., Any]
 Call = Callable[[Message], Coroutine[Any, Any, object]]
@@ -33,10 +41,32 @@ class Target:
     call: Call
     judge: Judge = judge_plainly
 
+    async def deliver(self, guard: AsyncGuard, message: Message) -> None:
+        """Hand a message over: begin its slot, call, and say how that ended; what was raised is logged."""
+        answer = await guard.begin(message.slip, from_fence="", judge=self.judge)
+        if isinstance(answer, Dropped):
+            return
+        try:
+            async with answer:
+                await self.call(message)
+        except Exception:
+            logger.exception("the function of %s raised", message.slip.key)
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """A function of this process, for which production has no other way either."""
+
+    function: InProcessFunction
+
+    async def deliver(self, guard: AsyncGuard, message: Message) -> None:
+        """See `Target.deliver`."""
+        await SlotRun(message, self.function, guard).run()
+
 
 def target_of(
     slots: SlotQueue, enqueuer: Enqueuer, task: str, *, function: Function | None, ctx: Mapping[str, Any]
-) -> Target:
+) -> Target | InProcess:
     """Find out what a task's messages make run.
 
     Args:
@@ -49,6 +79,10 @@ def target_of(
     Raises:
         ConfigurationError: nothing is known of that task; the message says what to do.
     """
+    if isinstance(enqueuer, InProcessEnqueuer):
+        known = InProcessFunction(task, function) if function is not None else enqueuer.function_of(task)
+        if known is not None:
+            return InProcess(known)
     for find in (_in_arq, _in_celery):
         found = find(slots, enqueuer, task, function, ctx)
         if found is not None:

@@ -132,3 +132,23 @@ async def test_slots_run_side_by_side(slots: SlotQueue, calls: Calls) -> None:
     found = await asyncio.gather(*(run(slots, "nightly", at=day) for day in days))
     assert {each.state for each in found} == {SlotState.DONE}
     assert len(calls.slots) == 4
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_function_of_the_process_runs_as_it_is(calls: Calls, is_async: bool) -> None:
+    slots = SlotQueue("redis://nowhere.invalid:1/0", defaults=Policy(on_crash="skip"))
+
+    async def coroutine(kind: str) -> None:
+        await asyncio.sleep(0)
+        calls.note(kind=kind)
+
+    def plain(kind: str) -> None:
+        calls.note(kind=kind)
+
+    slots.job(Cron("0 * * * *"), name="hourly", kwargs={"kind": "all"})(coroutine if is_async else plain)
+    found = await run(slots, "hourly", at=AT)
+    assert (found.state, found.task) == (SlotState.DONE, "inprocess:hourly")
+    assert calls.kwargs == {"kind": "all"}
+    calls.error = ValueError("no data")
+    found = await run(slots, "hourly", at=AT)
+    assert (found.state, found.error) == (SlotState.DEAD, "ValueError: no data")

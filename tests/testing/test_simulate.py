@@ -132,3 +132,11 @@ async def test_wrong_arguments_are_named(wrong: dict[str, object], says: str, sl
     arguments = {"start": START, "end": START + HOUR, **wrong}
     with pytest.raises(ConfigurationError, match=says):
         await simulate(slots, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("overlap", ["forbid", "hold"])
+async def test_slots_that_take_longer_than_their_period_are_kept_apart(overlap: str, slots: SlotQueue) -> None:
+    slots.add("slow", Every(minutes=1), overlap=overlap)
+    ledger = await simulate(slots, START, START + timedelta(minutes=4), replicas=1, takes=90)
+    states = ledger.jobs["slow"].states
+    assert states == ({SlotState.DONE: 2, SlotState.SKIPPED: 2} if overlap == "forbid" else {SlotState.DONE: 4})

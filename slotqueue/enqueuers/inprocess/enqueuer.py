@@ -69,6 +69,10 @@ class InProcessEnqueuer:
         """
         self._functions[name] = Function(name, call)
 
+    def function_of(self, task: str) -> Function | None:
+        """The function by this name, for `slotqueue.testing`."""
+        return self._functions.get(task)
+
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`."""
         function = self._functions.get(job.task)
