@@ -10,6 +10,7 @@ from slotqueue.errors import (
     NotInSlot,
     SlotQueueError,
     StoreUnavailable,
+    VersionConflict,
 )
 from slotqueue.jobs import Job
 from slotqueue.policy import Policy
@@ -32,6 +33,7 @@ __all__ = [
     "SlotQueueError",
     "SlotState",
     "StoreUnavailable",
+    "VersionConflict",
     "current_slot",
     "slot_key",
 ]

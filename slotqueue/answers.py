@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from slotqueue.jobs import Job
 from slotqueue.messages import Slip
@@ -151,3 +151,56 @@ class Dropped(NamedTuple):
 
     why: Word
     detail: str = ""
+
+
+class StoredEntry(NamedTuple):
+    """A stored job, as Redis keeps it.
+
+    Args:
+        job: its name.
+        version: grows with every change; about ms of Redis's time. 0 for a damaged entry.
+        since: it owes nothing from before; ms of Redis's time.
+        raw: the whole entry, "" where the job was removed.
+    """
+
+    job: str
+    version: int
+    since: int
+    raw: str
+
+    @property
+    def text(self) -> str:
+        """What was said of the job: JSON, see `slotqueue.stored_job`."""
+        return "" if not self.version else self.raw.split(" ", 3)[3]
+
+    @classmethod
+    def parse(cls, job: str, entry: str) -> Self:
+        """Read an entry; see put.lua."""
+        version, since, _, text = [*entry.split(" ", 3), "", "", "", ""][:4]
+        is_sound = version.isdecimal() and since.isdecimal() and text
+        return cls(job, int(version), int(since), entry) if is_sound else cls(job, 0, 0, entry)
+
+
+class Written(NamedTuple):
+    """The answer to `put` and `remove`: whether it was done, and the new version, or else the one that is stored."""
+
+    is_done: bool
+    version: int
+
+
+class Changes(NamedTuple):
+    """What has changed about the stored jobs.
+
+    Args:
+        since: they are told from this version on, 0 for all of them from the start.
+        version: up to which version they are told.
+        stored: how many jobs are stored.
+        is_last: whether no more follow.
+        entries: by job; without text for one that was removed.
+    """
+
+    since: int
+    version: int
+    stored: int
+    is_last: bool
+    entries: list[StoredEntry]

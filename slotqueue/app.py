@@ -22,6 +22,7 @@ from slotqueue.protocols import Enqueuer, Schedule
 from slotqueue.replica import Replica
 from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace
 from slotqueue.store import AsyncStore
+from slotqueue.stored_job import StoredJob
 from slotqueue.worker_systems import WorkerSystems
 
 if TYPE_CHECKING:
@@ -211,9 +212,17 @@ class SlotQueue:
         if self._replica is not None:
             self._replica.ticker.remove(name)
 
+    def check_stored(self, said: StoredJob) -> Job:
+        """Check a job that is to be stored in Redis as `add` would, and make it.
+
+        Raises:
+            ConfigurationError: names the job, the argument and what would be right.
+        """
+        return said.build(self.enqueuers, self._default_enqueuer)
+
     @property
     def jobs(self) -> Mapping[str, Job]:
-        """The jobs by name."""
+        """The jobs in code, by name."""
         return dict(self._jobs)
 
     # ---- workers
@@ -366,6 +375,7 @@ class SlotQueue:
                 self._store,
                 self.enqueuers,
                 self.events,
+                default=self._default_enqueuer,
                 namespace=self.namespace,
                 name=self.replica_name,
                 sweep_every=self.sweep_every,

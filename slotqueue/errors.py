@@ -5,7 +5,8 @@
     SlotQueueError
     ├── ConfigurationError          something said in code or on the command line is wrong; also a ValueError
     │   ├── InvalidSchedule         a cron expression, an interval or a zone
-    │   └── MissingExtra            an optional dependency is not installed; also an ImportError
+    │   ├── MissingExtra            an optional dependency is not installed; also an ImportError
+    │   └── VersionConflict         somebody else changed a stored job first
     ├── InvalidSlotKey              a text that is no slot key; also a ValueError
     ├── NotInSlot                   `current_slot()` outside a job; also a LookupError
     └── StoreUnavailable            Redis cannot be reached or refuses to work; asking again may help
@@ -44,6 +45,18 @@ class InvalidSchedule(ConfigurationError):
 
 class MissingExtra(ConfigurationError, ImportError):
     """An optional dependency is not installed; the message holds the line that installs it."""
+
+
+class VersionConflict(ConfigurationError):
+    """A stored job is not of the version that was named: somebody else was faster. Look at it, and ask again.
+
+    Args:
+        version: the one that is stored, 0 for none.
+    """
+
+    def __init__(self, problem: str, *, version: int, job: str | None = None, argument: str | None = None) -> None:
+        super().__init__(problem, job=job, argument=argument)
+        self.version = version
 
 
 class InvalidSlotKey(SlotQueueError, ValueError):

@@ -218,6 +218,35 @@ class JobTroubled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class JobShadowed(Event):
+    """A job is stored under the name of one in code; the one in code is what counts here. Said once a job."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "the stored job {job} is not used here: there is one of its name in the code"
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobUnusable(Event):
+    """A stored job that this replica cannot run; it is left to others. Said once a version."""
+
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "the stored job {job} (version {version}) is left to other replicas: {problem}"
+    job: str
+    version: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobsChanged(Event):
+    """Stored jobs were put or removed, and this replica works by them now."""
+
+    text: ClassVar[str] = "stored jobs changed: {put} put, {removed} removed"
+    put: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
 class SlotBroken(Event):
     """A slot's keys in Redis are damaged, or from a newer version."""
 

@@ -28,8 +28,10 @@ def build_job(  # noqa: PLR0913 - a job has as many sides
     kwargs: Mapping[str, Any] | None = None,
     queue: str | None = None,
     options: Mapping[str, Any] | None = None,
+    stored: int = 0,
+    since: int = 0,
 ) -> Job:
-    """Check what was said, and make a job of it: see `SlotQueue.add`.
+    """Check what was said, and make a job of it: see `SlotQueue.add`; for `stored` and `since` see `Job`.
 
     Raises:
         ConfigurationError: names the job, the argument and what would be right.
@@ -51,6 +53,8 @@ def build_job(  # noqa: PLR0913 - a job has as many sides
         enqueuer=enqueuer,
         policy=policy,
         period=_period_of(name, schedule),
+        stored=stored,
+        since=since,
     )
 
 

@@ -26,6 +26,8 @@ class Job:
         enqueuer: the enqueuer's kind: "arq", "celery", "inprocess".
         policy: as it was said, with the defaults of the application merged in.
         period: the gap between two neighbouring fire times.
+        stored: its version in Redis, where it is stored there; 0 for a job in code.
+        since: it owes nothing from before; ms of Redis's time, 0 where the registry alone says.
 
     Raises:
         ConfigurationError: a policy that cannot hold; names the job, the argument and what would be right.
@@ -41,6 +43,8 @@ class Job:
     enqueuer: str
     policy: Policy
     period: timedelta
+    stored: int = 0
+    since: int = 0
     terms: Terms = field(init=False)
     """The policy with everything filled in."""
     terms_text: str = field(init=False)
@@ -50,7 +54,7 @@ class Job:
     schedule_version: str = field(init=False)
     """Names the schedule: a job whose schedule changes owes nothing from before."""
     version: str = field(init=False)
-    """Names all that was said about the job; the record says which version won the slot."""
+    """Names all that was said about the job, "s<version>" for a stored one; the record says which one won the slot."""
     task_name: str = field(init=False)
     """The task with its worker system, as guarded workers register it: "arq:send_digest"."""
 
@@ -71,7 +75,7 @@ class Job:
         object.__setattr__(self, "terms_text", terms_text)
         object.__setattr__(self, "jitter_ms", jitter_ms)
         object.__setattr__(self, "schedule_version", _digest(schedule))
-        object.__setattr__(self, "version", _digest(repr(said)))
+        object.__setattr__(self, "version", f"s{self.stored}" if self.stored else _digest(repr(said)))
         object.__setattr__(self, "task_name", f"{self.enqueuer}:{self.task}")
 
     def delay_of(self, fire_ms: int) -> int:

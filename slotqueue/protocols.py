@@ -11,7 +11,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from slotqueue.answers import Claims, Dropped, Gap, Known, Offer, Overdue, Registered, Run, Takeover, Verdict
+from slotqueue.answers import (
+    Changes,
+    Claims,
+    Dropped,
+    Gap,
+    Known,
+    Offer,
+    Overdue,
+    Registered,
+    Run,
+    StoredEntry,
+    Takeover,
+    Verdict,
+    Written,
+)
 from slotqueue.jobs import Job
 from slotqueue.messages import Delivery, Message, Refused, Slip, Waiting
 
@@ -181,6 +195,22 @@ class Verbs(Protocol):
 
     def reject(self, key: str, n: int, why: str) -> Command[Verdict]:
         """Say that the message of enqueue n ended unrun: `DEAD`, `FAILED` or `STALE`."""
+        ...
+
+    def put(self, job: str, text: str, schedule_version: str, *, expected: int | None) -> Command[Written]:
+        """Store a job; `expected` is the version that it must have, 0 for none, None for any."""
+        ...
+
+    def remove(self, job: str, *, expected: int | None) -> Command[Written]:
+        """Take a stored job out: no slot of it is claimed any more, and none from before is begun."""
+        ...
+
+    def changes(self, known: int, *, epoch: str, limit: int) -> Command[Changes | None]:
+        """Ask what has changed about the stored jobs since a version; None where the epoch is another."""
+        ...
+
+    def restore(self, entries: Sequence[StoredEntry]) -> Command[int]:
+        """Bring back stored jobs that Redis lost; answers how many."""
         ...
 
 

@@ -10,8 +10,8 @@ them again, and neither old slots are run at once nor decided ones forgotten.
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from slotqueue.answers import Gap, Known
 from slotqueue.clock import RedisClock
@@ -32,6 +32,7 @@ from slotqueue.jobs import Job
 from slotqueue.planner import Planner
 from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.slots import from_ms
+from slotqueue.stored_jobs import Build, StoredJobs
 
 _CHUNK = 1000
 _EVERY_SECONDS = 300.0
@@ -48,9 +49,19 @@ class Registrar:
         clock: Redis's time.
         replica: this process.
         emit: takes events.
+        build: makes jobs of what is stored in Redis; None to leave that alone.
     """
 
-    def __init__(self, store: ReplicaStore, planner: Planner, clock: RedisClock, replica: Process, emit: Emit) -> None:
+    def __init__(
+        self,
+        store: ReplicaStore,
+        planner: Planner,
+        clock: RedisClock,
+        replica: Process,
+        emit: Emit,
+        *,
+        build: Build | None,
+    ) -> None:
         self.store = store
         self.planner = planner
         self.clock = clock
@@ -59,7 +70,8 @@ class Registrar:
         self.epoch = ""
         """Names the data of this Redis; another one means that it lost them."""
         self._planned_epoch = ""
-        self._new: deque[Job] = deque()
+        self.stored = StoredJobs(store, build, clock, emit, plan=self._plan, drop=self._drop)
+        self._new: dict[str, Job] = {}
         self._registered_at = float("-inf")
         self._lost_at: float | None = None
         self._problem = ""
@@ -75,14 +87,14 @@ class Registrar:
         return bool(self._new)
 
     def add(self, job: Job) -> None:
-        """Take a job in; the next `register` makes it known and plans it."""
-        self._new.append(job)
-        self.planner.expect(job)
+        """Take in a job of the code; the next `register` makes it known and plans it."""
+        self.stored.yield_to_code(job.name)
+        self._plan(job)
 
     def remove(self, name: str) -> None:
-        """Forget a job."""
-        self._new = deque(job for job in self._new if job.name != name)
-        self.planner.remove(name)
+        """Forget a job of the code."""
+        self._drop(name)
+        self.stored.take_from_code(name)
 
     async def register(self, *, is_forced: bool = False) -> None:
         """Make this replica and its jobs known where that is due, and see whether Redis still knows what it knew.
@@ -95,9 +107,15 @@ class Registrar:
         if is_forced or self._owes_rewind or self.clock.monotonic() - self._registered_at > _EVERY_SECONDS:
             await self._register(self.planner.known())
             self._note_return()
+        is_data_lost = self._planned_epoch not in ("", self.epoch)
+        if is_data_lost:
+            await self.stored.restore()
+        if self._owes_rewind:
+            self.stored.distrust()
+        if not self._is_started or self._owes_rewind or is_data_lost:
+            await self.refresh()
         while self._new:
             await self._register_new()
-        is_data_lost = self._planned_epoch not in ("", self.epoch)
         if is_data_lost:
             await self._register(self.planner.known())
             self.emit(DataLost(self.epoch))
@@ -108,6 +126,15 @@ class Registrar:
         if not self._is_started:
             self._is_started = True
             self.emit(ReplicaStarted(self.replica.id, len(self.planner)))
+
+    async def refresh(self) -> None:
+        """Learn which jobs stored in Redis were put or removed; asks once a second at most.
+
+        Raises:
+            StoreUnavailable: ask again.
+        """
+        if not await self.stored.refresh(self.epoch):
+            self._registered_at = float("-inf")  # other data: the next `register` finds out
 
     async def miss(self, gaps: Sequence[Gap]) -> None:
         """Record gaps that nobody decided.
@@ -161,14 +188,25 @@ class Registrar:
             self.emit(StoreBack(self.clock.monotonic() - self._lost_at))
             self._lost_at = None
 
+    def _plan(self, job: Job) -> None:
+        self._new[job.name] = job
+        self.planner.expect(job)
+
+    def _drop(self, name: str) -> None:
+        self._new.pop(name, None)
+        self.planner.remove(name)
+
     async def _register_new(self) -> None:
         """Register jobs that were added, and plan them from when they are known."""
-        jobs = [self._new[i] for i in range(min(_CHUNK, len(self._new)))]
+        jobs = list(islice(self._new.values(), _CHUNK))
         is_last = len(jobs) == len(self._new)
-        answers = await self._register_chunk([Known(job.name, job.schedule_version) for job in jobs], is_last=is_last)
+        known_here = [Known(job.name, job.schedule_version, job.since) for job in jobs]
+        answers = await self._register_chunk(known_here, is_last=is_last)
         for job, known in zip(jobs, answers, strict=True):
-            self._new.popleft()
-            trouble = self.planner.add(job, since=known.since, decided=known.decided)
+            if self._new.get(job.name) is not job:  # removed or replaced meanwhile
+                continue
+            del self._new[job.name]
+            trouble = self.planner.add(job, since=max(known.since, job.since), decided=known.decided)
             if trouble:
                 self.emit(JobTroubled(job.name, trouble.error))
 

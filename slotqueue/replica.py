@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from slotqueue.answers import StoredEntry
 from slotqueue.clock import RedisClock
 from slotqueue.dispatch import Dispatcher
 from slotqueue.events import Emit, ReplicaStopped
+from slotqueue.jobs import Job
 from slotqueue.planner import Planner
 from slotqueue.process import about_process, process_id
 from slotqueue.protocols import Enqueuer, Process, ReplicaStore
+from slotqueue.stored_job import StoredJob
 from slotqueue.sweeper import Sweeper
 from slotqueue.ticker import Ticker
 
@@ -23,6 +26,7 @@ class Replica:
         store: the coordinating Redis.
         enqueuers: by kind; may grow while jobs are added.
         emit: takes events.
+        default: the enqueuer of stored jobs that name none.
         namespace: what every key begins with.
         name: begins the replica's id; None for the host's name.
         sweep_every: seconds between two sweeps.
@@ -35,6 +39,7 @@ class Replica:
         enqueuers: Mapping[str, Enqueuer],
         emit: Emit,
         *,
+        default: Enqueuer | None,
         namespace: str,
         name: str | None,
         sweep_every: float,
@@ -46,7 +51,11 @@ class Replica:
         self.clock = RedisClock()
         planner = Planner(namespace)
         dispatcher = Dispatcher(store, enqueuers, emit)
-        self.ticker = Ticker(store, planner, dispatcher, self.clock, self.process, emit, spread=spread)
+
+        def build(entry: StoredEntry) -> Job:
+            return StoredJob.of(entry).build(enqueuers, default, version=entry.version, since=entry.since)
+
+        self.ticker = Ticker(store, planner, dispatcher, self.clock, self.process, emit, build=build, spread=spread)
         self.sweeper = Sweeper(store, planner, dispatcher, self.clock, self.process, emit, every=sweep_every)
 
     @property

@@ -30,6 +30,7 @@ from slotqueue.planner import Due, Planner
 from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.registrar import Registrar
 from slotqueue.slots import to_ms
+from slotqueue.stored_jobs import Build
 
 _CHUNK_SECONDS = 1.0
 _FIRST_CHUNK, _UNTRIED_CHUNK, _LARGEST_CHUNK = 20, 400, 1000
@@ -51,6 +52,7 @@ class Ticker:
         clock: Redis's time, shared with the sweeper.
         replica: this process; its id is random and made after a fork.
         emit: takes events.
+        build: makes jobs of what is stored in Redis; None to leave that alone.
         spread: seconds; each claim is delayed by a random part of it, so that the wins go round.
     """
 
@@ -63,6 +65,7 @@ class Ticker:
         replica: Process,
         emit: Emit,
         *,
+        build: Build | None = None,
         spread: float = 0.0,
     ) -> None:
         self.store = store
@@ -72,7 +75,7 @@ class Ticker:
         self.replica = replica
         self.emit = emit
         self.spread = spread
-        self.registrar = Registrar(store, planner, clock, replica, emit)
+        self.registrar = Registrar(store, planner, clock, replica, emit, build=build)
         self.ticked_at: float | None = None
         """When the last pass ended well, by the clock's monotonic time; None before the first."""
         self._seconds_a_slot = _CHUNK_SECONDS / _FIRST_CHUNK
@@ -129,6 +132,7 @@ class Ticker:
                 self.planner.put_back(due)
             if sending is not None:
                 counts += await sending
+        await self.registrar.refresh()
         self.ticked_at = self.clock.monotonic()
         return counts
 
@@ -202,8 +206,10 @@ class Ticker:
 
     def _settle(self, chunk: list[Due], verdicts: dict[str, Verdict]) -> None:
         for due in chunk:
-            is_early = any(verdicts[offer.slot.key].word is Word.EARLY for offer in due.offers)
-            if is_early:
+            words = {verdicts[offer.slot.key].word for offer in due.offers}
+            if Word.STALE in words:  # a stored job that was put or removed since
+                self.registrar.stored.hurry()
+            if Word.STALE in words or Word.EARLY in words:
                 self.planner.put_back(due)
             else:
                 self.planner.settle(due)
@@ -240,7 +246,7 @@ class Ticker:
         next_at = self.planner.next_at()
         # A claim before its time by Redis's clock is refused and costs a round trip; so aim a little behind it.
         at = None if next_at is None else next_at + min(self.clock.uncertain_ms, _MOST_BEHIND_MS)
-        seconds = _LONGEST_SLEEP_SECONDS
+        seconds = min(_LONGEST_SLEEP_SECONDS, self.registrar.stored.due_in)
         if at is not None:
             ahead = at - self.clock.exact_ms()
             if ahead < _LONGEST_SLEEP_SECONDS * 1000:

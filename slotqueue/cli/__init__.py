@@ -18,6 +18,7 @@ _VERBS = {
     "check": Verb("slotqueue.cli.check:check", "Find what would go wrong; starts and changes nothing."),
     "slots": Verb("slotqueue.cli.slots:slots", "List the newest slots and where they stand."),
     "show": Verb("slotqueue.cli.slots:show", "Tell what happened to one slot, and why."),
+    "jobs": Verb("slotqueue.cli.jobs:jobs", "Put, list and remove jobs that are stored in Redis."),
     "simulate": Verb(
         "slotqueue.cli.simulate:simulate",
         "Run days of schedule in seconds, with processes that die.",
@@ -43,7 +44,7 @@ def main() -> None:
     """Schedules on every replica, each slot decided once.
 
     Name the application as MODULE:ATTRIBUTE, where ATTRIBUTE is a SlotQueue, or set SLOTQUEUE_APP. The current folder
-    is on the Python path. `slots`, `show` and `check` also work without code: --redis URL, or SLOTQUEUE_REDIS.
+    is on the Python path. `slots`, `show`, `check` and `jobs` also work without code: --redis URL, or SLOTQUEUE_REDIS.
 
     Exit codes: 0 done, 1 found something wrong, 2 the command cannot be carried out as it was given, 3 Redis is
     unavailable; 130 after Ctrl-C, but for `run`, which then ends in order with 0.

@@ -13,6 +13,7 @@ from slotqueue.ops.fires import Fire, upcoming
 from slotqueue.ops.ops import Ops
 from slotqueue.ops.site import Site
 from slotqueue.ops.slots import Recent, SlotRow, recent
+from slotqueue.ops.stored import Stored, put, remove, stored
 from slotqueue.ops.timeline import Moment
 
 __all__ = [
@@ -29,10 +30,14 @@ __all__ = [
     "Severity",
     "Site",
     "SlotRow",
+    "Stored",
     "Why",
     "account",
     "check",
     "check_jobs",
+    "put",
     "recent",
+    "remove",
+    "stored",
     "upcoming",
 ]

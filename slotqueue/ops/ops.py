@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from slotqueue.app import SlotQueue
 from slotqueue.ops.account import Account, account
 from slotqueue.ops.checking import Checked, check
 from slotqueue.ops.site import Site
 from slotqueue.ops.slots import Recent, recent
+from slotqueue.ops.stored import Stored, put, remove, stored
+from slotqueue.policy import Policy
+from slotqueue.schedules import Cron, Every
 from slotqueue.slots import SlotState
 
 
@@ -39,3 +43,44 @@ class Ops:
     async def check(self, *, now: datetime | None = None) -> Checked:
         """Find what would go wrong: see `slotqueue.ops.check`."""
         return await check(self.site, now=now)
+
+    async def put(  # noqa: PLR0913 - a job has as many sides
+        self,
+        name: str,
+        schedule: Cron | Every | str,
+        *,
+        task: str | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        enqueuer: str | None = None,
+        policy: Policy | None = None,
+        version: int | None = None,
+        by: str | None = None,
+        **fields_of_policy: Any,  # noqa: ANN401 - each field has a type of its own, checked when it is merged
+    ) -> Stored:
+        """Store a job in Redis, or another version of it: see `slotqueue.ops.put`."""
+        return await put(
+            self.site,
+            name,
+            schedule,
+            task=task,
+            args=args,
+            kwargs=kwargs,
+            queue=queue,
+            options=options,
+            enqueuer=enqueuer,
+            policy=policy,
+            version=version,
+            by=by,
+            **fields_of_policy,
+        )
+
+    async def remove(self, name: str, *, version: int | None = None) -> int:
+        """Remove a job that is stored in Redis: see `slotqueue.ops.remove`."""
+        return await remove(self.site, name, version=version)
+
+    async def stored(self) -> tuple[Stored, ...]:
+        """List the jobs that are stored in Redis: see `slotqueue.ops.stored`."""
+        return await stored(self.site)

@@ -6,7 +6,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from slotqueue.answers import Claims, Dropped, Gap, Known, Offer, Overdue, Registered, Run, Takeover, Verdict, Word
+from slotqueue.answers import (
+    Changes,
+    Claims,
+    Dropped,
+    Gap,
+    Known,
+    Offer,
+    Overdue,
+    Registered,
+    Run,
+    StoredEntry,
+    Takeover,
+    Verdict,
+    Word,
+    Written,
+)
 from slotqueue.messages import Refused, Slip, Waiting
 from slotqueue.protocols import Command, Process
 from slotqueue.slots import parse_key, to_ms
@@ -145,6 +160,29 @@ class Commands:
         """See `Verbs.reject`."""
         return self._one("reject", key, [n, why[:_LONGEST_ERROR]])
 
+    def put(self, job: str, text: str, schedule_version: str, *, expected: int | None) -> Command[Written]:
+        """See `Verbs.put`."""
+        args = [job, "" if expected is None else expected, schedule_version, text]
+        return Command("put", self._of_stored_jobs, args, _written)
+
+    def remove(self, job: str, *, expected: int | None) -> Command[Written]:
+        """See `Verbs.remove`."""
+        return Command("remove", self._of_stored_jobs, [job, "" if expected is None else expected], _written)
+
+    def changes(self, known: int, *, epoch: str, limit: int) -> Command[Changes | None]:
+        """See `Verbs.changes`."""
+        return Command("changes", [*self._of_stored_jobs, self.keys.of("epoch")], [known, epoch, limit], _changes)
+
+    def restore(self, entries: Sequence[StoredEntry]) -> Command[int]:
+        """See `Verbs.restore`."""
+        return Command(
+            "restore", self._of_stored_jobs, [word for each in entries for word in (each.job, each.raw)], int
+        )
+
+    @property
+    def _of_stored_jobs(self) -> list[str]:
+        return [self.keys.of("stored"), self.keys.of("changes")]
+
     def _keys_of(self, keys: Sequence[str]) -> list[str]:
         found = [*self._shared]
         for key in keys:
@@ -174,6 +212,18 @@ def _read_claims(reply: Any) -> Claims:
     if not reply[1]:
         return Claims(int(reply[0]), is_same_epoch=False, verdicts=[])
     return Claims(int(reply[0]), is_same_epoch=True, verdicts=[_verdict(each) for each in reply[2]])
+
+
+def _written(reply: Any) -> Written:
+    return Written(bool(reply[0]), int(reply[1]))
+
+
+def _changes(reply: Any) -> Changes | None:
+    if not reply:
+        return None
+    since, version, count, is_more, words = reply
+    entries = [StoredEntry.parse(job, entry) for job, entry in zip(words[::2], words[1::2], strict=True)]
+    return Changes(int(since), int(version), int(count), not is_more, entries)
 
 
 def _takeover(key: str, answer: Any) -> Takeover:

@@ -29,13 +29,13 @@ class Keys:
     namespace: str
 
     def of(self, word: str) -> str:
-        """A key of the namespace: epoch, open, dead, pauses, tasks, decided, jobs, replicas, workers, app."""
+        """A key of the namespace: epoch, open, dead, pauses, tasks, decided, changes, jobs, stored, app ..."""
         return f"{self.namespace}:{word}"
 
     @property
     def shared(self) -> list[str]:
         """What every verb about slots gets first."""
-        return [self.of(word) for word in ("epoch", "open", "dead", "pauses", "tasks", "decided")]
+        return [self.of(word) for word in ("epoch", "open", "dead", "pauses", "tasks", "decided", "changes")]
 
     def listing(self, job: str) -> str:
         """The slots of a job that are on record: zset, fire time in ms -> the key's tail."""

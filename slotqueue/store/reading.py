@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import redis
 
+from slotqueue.answers import StoredEntry
 from slotqueue.errors import StoreUnavailable
 from slotqueue.store.connections import UNREACHABLE
 from slotqueue.store.keys import Keys
@@ -159,6 +160,11 @@ class Reader:
         """Read the names of all known jobs."""
         (found,) = await self._ask([lambda pipe: pipe.hkeys(self.keys.of("jobs"))])
         return [name for name in self._sound(found) if name != _FLEET]
+
+    async def stored(self) -> list[StoredEntry]:
+        """Read the jobs that are stored in Redis, in no order."""
+        (found,) = await self._ask([lambda pipe: pipe.hgetall(self.keys.of("stored"))])
+        return [StoredEntry.parse(name, entry) for name, entry in self._sound(found).items() if name]
 
     async def gaps(self, jobs: Sequence[str]) -> dict[str, list[Gap]]:
         """Read the gaps of slots that nobody decided, the newest 100 of each job, oldest first."""

@@ -9,13 +9,15 @@ from functools import cache
 from importlib.resources import files
 
 _ABOUT_PROCESSES = frozenset({"register", "enlist", "leave", "miss", "overdue", "open_keys", "waiting", "own"})
+_ABOUT_STORED_JOBS = frozenset({"put", "remove", "changes", "restore"})
+_ABOUT_NO_SLOT = _ABOUT_PROCESSES | _ABOUT_STORED_JOBS
 _SENDS_OUT = frozenset({"claim", "take_over"})
 
 
 @cache
 def source_of(verb: str) -> str:
     """The full text of a verb's script."""
-    parts = [] if verb in _ABOUT_PROCESSES else ["record", "overlap"] if verb in _SENDS_OUT else ["record"]
+    parts = [] if verb in _ABOUT_NO_SLOT else ["record", "overlap"] if verb in _SENDS_OUT else ["record"]
     return "\n".join(_read(part) for part in (*parts, verb))
 
 

@@ -13,12 +13,12 @@ from slotqueue.cli import main
 from slotqueue.cli.verbs import Verb, Verbs
 from tests.cli.conftest import Slotqueue, Start
 
-VERBS = ["run", "tick", "sweep", "next", "check", "slots", "show", "simulate"]
+VERBS = ["run", "tick", "sweep", "next", "check", "slots", "show", "jobs", "simulate"]
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*VERBS, "jobs put", "jobs list", "jobs remove"])
 def test_each_verb_teaches_itself_with_an_example(slotqueue: Slotqueue, verb: str) -> None:
-    result = slotqueue(verb, "--help")
+    result = slotqueue(*verb.split(), "--help")
     assert result.exit_code == 0
     examples = result.stdout.partition("Examples:\n")[2]
     assert f"slotqueue {verb} " in examples

@@ -14,7 +14,7 @@ def test_the_public_names() -> None:
     assert sorted(slotqueue.__all__) == [
         "ConfigurationError", "Cron", "CurrentSlot", "Every", "InvalidSchedule", "InvalidSlotKey",
         "Job", "MissingExtra", "NotInSlot", "Policy", "Slot", "SlotQueue", "SlotQueueError", "SlotState",
-        "StoreUnavailable", "current_slot", "slot_key",
+        "StoreUnavailable", "VersionConflict", "current_slot", "slot_key",
     ]  # fmt: skip
     assert all(inspect.getdoc(getattr(slotqueue, name)) for name in slotqueue.__all__)
 

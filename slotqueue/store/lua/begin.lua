@@ -26,12 +26,17 @@ local function end_as(state, why, word)
 end
 
 local function begin_running()
-  if from_fence == string.format('%.0f', record.fence) then
+  local is_own_retry = from_fence == string.format('%.0f', record.fence)
+  local deadline = tonumber(redis.call('ZSCORE', KEYS[OPEN], slot.key) or 0)
+  if deadline > now and not is_own_retry then return {'busy'} end
+  if is_removed(slot, record.version) then
+    if is_own_retry then return end_as('missed', REMOVED, 'over') end
+    return end_as('lost', 'its worker ' .. record.worker .. ' fell silent, and ' .. REMOVED, 'lost')
+  end
+  if is_own_retry then
     remember(slot, 'the run by ' .. record.worker .. ' sent its own retry', record.began)
     return run()
   end
-  local deadline = tonumber(redis.call('ZSCORE', KEYS[OPEN], slot.key) or 0)
-  if deadline > now then return {'busy'} end
   if not record.terms.complete then return end_as('lost', 'its worker ' .. record.worker .. ' fell silent', 'lost') end
   record.spent = record.spent + 1
   redis.call('HSET', slot.record, 'spent', record.spent)
@@ -44,6 +49,7 @@ end
 
 local function begin_without_record()
   if tonumber(slip.fire) + slip.terms.retention < now then return {'expired'} end
+  if is_removed(slot, slip.version) then return {'over'} end
   record, wrong = anew(slot, slip, worker)
   if wrong then return {'broken', wrong} end
   if slip.terms.complete then return run() end
@@ -63,6 +69,7 @@ if state == 'running' and record.token == token then
 end
 if state == 'done' then return {'done'} end
 if ENDED_STATES[state] and state ~= 'sent' then return {'over'} end
+if state ~= 'running' and is_removed(slot, record.version) then return end_as('missed', REMOVED, 'over') end
 if record.fence == 0 then
   if is_paused(ARGV[4]) then return end_as('skipped', 'paused', 'skipped') end
   if record.terms.expires > 0 and now > record.fire + record.terms.expires then

@@ -5,8 +5,9 @@
 -- then six a slot: job, fire time ms, start of the interval ms, task, version, terms
 --
 -- Returns {now, 0} where the epoch is another: Redis lost its data, nothing is claimed.
--- Else {now, 1, {an answer a slot}}: "won", "taken", "early", {"held", why}, {"skipped", why} or {"broken", what}.
+-- Else {now, 1, {an answer a slot}}: "won", "taken", "early", "stale", {"held", why}, {"skipped", why}, {"broken", what}.
 -- "won" also answers the owner that asks again, but only while the slot is claimed by its first enqueue; so does "held".
+-- "stale" is an offer for a stored job that was changed or removed since.
 
 local AT, SOME = 3, 2000
 local replica, grace = ARGV[1], tonumber(ARGV[3])
@@ -51,6 +52,8 @@ local function claim(slot, job, fire_ms, start_ms, task, version, text)
   if owner or redis.call('EXISTS', slot.done, slot.record) > 0 then return answer_again(slot, owner) end
   local fire, terms = tonumber(fire_ms), terms_of(text)
   if fire > now then return 'early' end
+  local stored = stored_version(version)
+  if stored and tonumber(redis.call('ZSCORE', KEYS[CHANGES], '+' .. job) or '') ~= stored then return 'stale' end
   if not terms then return {'broken', 'the terms are damaged: ' .. text} end
   local tail = string.sub(slot.key, string.find(slot.key, ':', 1, true) + string.len(job) + 2)
   local indexed = redis.pcall('ZADD', slot.index, fire, tail)

@@ -1,12 +1,13 @@
 -- record.lua: what the verbs about slots share; the loader puts it before each of them.
 --
 -- KEYS[1] epoch   KEYS[2] open   KEYS[3] dead   KEYS[4] pauses   KEYS[5] tasks   KEYS[6] decided
+-- KEYS[7] changes of the stored jobs (put.lua)
 -- then four a slot: claim (its name is the slot key), done marker, record, index of the job's slots.
 --
 -- A read that fails (a key of another type, a damaged record) is the answer for that slot and nothing is written
 -- for it; so every function here reads and judges before its first write.
 
-local EPOCH, OPEN, DEAD, PAUSES, TASKS, DECIDED, SHARED = 1, 2, 3, 4, 5, 6, 6
+local EPOCH, OPEN, DEAD, PAUSES, TASKS, DECIDED, CHANGES, SHARED = 1, 2, 3, 4, 5, 6, 7, 7
 local MINUTE, HOUR, DAY = 60000, 3600000, 86400000
 local GUARDED_FOR, KEEP_DEAD, KEEP_EVENTS = 90 * DAY, 90 * DAY, 20
 local OPEN_STATES = {claimed = true, held = true, queued = true, running = true, postponed = true, failed = true}
@@ -217,4 +218,19 @@ local function is_paused(job)
     if till and (tonumber(till) == 0 or tonumber(till) > now) then return true end
   end
   return false
+end
+
+local REMOVED = 'its job was removed'
+
+-- A slot that was claimed for a stored job has that job's version in its record, "s<version>" (put.lua).
+local function stored_version(version)
+  return tonumber(string.match(version, '^s(%d+)$') or '')
+end
+
+-- Whether its stored job was removed since, also where one of that name was stored anew.
+local function is_removed(slot, version)
+  local mine = stored_version(version)
+  if not mine then return false end
+  local job = string.match(slot.key, '^[^:]*:(.+):%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d')
+  return (tonumber(redis.call('ZSCORE', KEYS[CHANGES], '-' .. (job or '')) or '') or 0) > mine
 end

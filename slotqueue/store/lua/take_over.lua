@@ -81,6 +81,10 @@ local function take_over(slot, task)
     put_off(slot, math.ceil(math.min(missing_contact, LOOK_AGAIN)), terms.retention)
     return {'later', 'contact with Redis is too young to judge a lease'}
   end
+  if is_removed(slot, record.version) then
+    if record.state ~= 'running' then return end_as(slot, record, 'missed', REMOVED) end
+    return end_as(slot, record, 'lost', 'its worker ' .. record.worker .. ' fell silent, and ' .. REMOVED)
+  end
   if task == '' then
     if waited then return end_as(slot, record, 'missed', 'no replica knows its job any more') end
     put_off(slot, 10 * MINUTE, terms.retention)

@@ -1,0 +1,148 @@
+"""`slotqueue jobs put`, `list` and `remove`, end to end: with two replicas that run, without code, and wrong input."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import FAKE, Slotqueue
+from tests.cli.process import Started
+from tests.store.stage import Stage
+
+
+@pytest.mark.alone  # it counts two seconds
+def test_two_replicas_work_by_what_is_put_and_stop_what_is_removed(
+    slotqueue: Slotqueue, folder: Path, redis_url: str
+) -> None:
+    where = ("--redis", redis_url)
+    replicas = []
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        (folder / name / "app.py").write_text(FAKE.replace("{url}", redis_url))
+        replicas.append(Started(["run", "app:slots"], folder / name, os.environ))
+    try:
+        for replica in replicas:
+            replica.wait_for("ready: 0 jobs")
+        began = time.monotonic()
+        done = slotqueue("jobs", "put", "digest", "every 1s", "--on-crash", "skip", *where)
+        assert done.exit_code == 0, done.output
+        assert "stored 'digest' as version " in done.output
+        for replica in replicas:
+            replica.wait_for("stored jobs changed: 1 put, 0 removed", seconds=2)
+        assert time.monotonic() - began < 2
+        while not any("enqueuing ran:digest:" in replica.out for replica in replicas):
+            assert time.monotonic() - began < 10
+            time.sleep(0.02)
+        version = json.loads(slotqueue("jobs", "list", "--json", *where).output)[0]["version"]
+        done = slotqueue("jobs", "remove", "digest", "--version", str(version), *where)
+        assert done.output == "removed 'digest'; none of its slots begins any more\n"
+        for replica in replicas:
+            replica.wait_for("stored jobs changed: 0 put, 1 removed", seconds=2)
+        before = [replica.out for replica in replicas]
+        time.sleep(1.1)  # the time of one more slot
+        assert [replica.out for replica in replicas] == before
+        assert slotqueue("jobs", "list", *where).output == "no job is stored\n"
+    finally:
+        for replica in replicas:
+            replica.close()
+
+
+def test_what_was_put_is_listed_in_words_and_as_json(slotqueue: Slotqueue, redis_url: str) -> None:
+    where = ("--redis", redis_url, "--namespace", "mine")
+    words = ("nightly", "cron 0 3 * * * Europe/Berlin", "--task", "roll_up", "--args", '["a", 1]', "--kwargs")
+    more = ('{"kind": "short"}', "--enqueuer", "arq", "--on-crash", "complete", "--set", "lookback=0")
+    done = slotqueue("jobs", "put", *words, *more, "--set", "requeue-after=null", "--json", *where)
+    assert done.exit_code == 0, done.output
+    put = json.loads(done.output)
+    (listed,) = json.loads(slotqueue("jobs", "list", "--json", *where).output)
+    assert listed == put
+    assert listed["policy"] == {"on_crash": "complete", "lookback": 0, "requeue_after": None}
+    text = slotqueue("jobs", "list", *where).output
+    assert 'nightly  cron 0 3 * * * Europe/Berlin  arq:roll_up  "a", 1, kind="short"' in text
+    assert slotqueue("jobs", "list", "--redis", redis_url).output == "no job is stored\n", "another namespace"
+
+
+def test_a_second_put_over_a_version_that_is_gone_is_refused(slotqueue: Slotqueue, redis_url: str) -> None:
+    where = ("--on-crash", "skip", "--redis", redis_url)
+    assert slotqueue("jobs", "put", "a", "every 1 h", "--version", "0", *where).exit_code == 0
+    done = slotqueue("jobs", "put", "a", "every 2 h", "--version", "0", *where)
+    assert done.exit_code == 2
+    assert "job 'a', version: it is stored already, as version " in done.stderr
+
+
+def test_with_an_application_its_defaults_count_and_its_enqueuer_checks(
+    slotqueue: Slotqueue, write_app: Callable[..., None], redis_url: str
+) -> None:
+    write_app('slots.add("mine", Every(hours=1))\n', redis_url)
+    done = slotqueue("jobs", "put", "app:slots", "digest", "every 1 h", "--json")
+    assert json.loads(done.output)["policy"] == {"on_crash": "complete"}
+    done = slotqueue("jobs", "put", "app:slots", "mine", "every 1 h")
+    assert "Note: the application has a job of this name in its code" in done.stderr
+    text = slotqueue("jobs", "list", "app:slots").output
+    assert "goes before it" in text
+    done = slotqueue("jobs", "put", "app:slots", "digest", "every 1 h", "--enqueuer", "celery")
+    assert (done.exit_code, "no enqueuer of the kind 'celery'" in done.stderr) == (2, True)
+    done = slotqueue("jobs", "remove", "app:slots", "mine")
+    assert done.exit_code == 0
+    done = slotqueue("jobs", "remove", "app:slots", "mine")
+    assert "it is a job in code, and none of its name is stored" in done.stderr
+
+
+def test_what_cannot_be_read_is_listed_all_the_same(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    stage.redis.hset("ran:stored", "newer", '5 5 v1 {"format": 9}')
+    text = slotqueue("jobs", "list", "--redis", redis_url).output
+    assert "newer  ?" in text
+    assert "stored by a newer slotqueue" in text
+
+
+@pytest.mark.parametrize(
+    "words,problem",
+    [
+        (["put", "a"], "1 words; say [MODULE:ATTRIBUTE] JOB SCHEDULE"),
+        (["put", "a", "every", "5", "min"], "4 words; say"),
+        (["put", "a", "5 min"], "'5 min' is no schedule; right is a text like"),
+        (["put", "a", "every 0 s"], "out of range"),
+        (["put", "", "every 5 s"], "a job's name is a text of 1 to 200 characters"),
+        (["put", "a", "every 5 s", "--args", "{}"], "right is JSON such as"),
+        (["put", "a", "every 5 s", "--kwargs", "kind=short"], "right is JSON such as"),
+        (["put", "a", "every 5 s", "--set", "lookback"], "is no FIELD=VALUE; a policy has on_crash"),
+        (["put", "a", "every 5 s", "--set", "mood=good"], "job 'a', mood: there is no such argument"),
+        (["put", "a", "every 5 s", "--set", "lease=long"], "job 'a', lease: 'long' is neither a timedelta nor seconds"),
+        (["put", "a", "every 5 s", "--on-crash", "retry"], "Invalid value for '--on-crash'"),
+        (["put", "a", "every 5 s", "--version", "-1"], "Invalid value for '--version'"),
+        (["put", "a", "every 5 s"], "job 'a', on_crash: say whether a repeat or a skip is worse"),
+        (["remove", "a"], "job 'a': no such job is stored in the namespace 'ran'; no job is stored there"),
+        (["remove", "a\n"], "cannot be printed"),
+        (["remove"], "Missing argument"),
+        (["list", "a"], "does not name an application"),
+        (["steal", "a"], "No such command 'steal'"),
+    ],
+)
+def test_wrong_input_is_one_line_and_changes_nothing(
+    words: list[str], problem: str, slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    before = stage.snapshot()
+    said = [] if "--on-crash" in words or words[-1] == "every 5 s" or words[0] != "put" else ["--on-crash", "skip"]
+    done = slotqueue("jobs", *words, *said, "--redis", redis_url)
+    assert done.exit_code == 2
+    assert problem in " ".join(done.stderr.split())
+    assert "Traceback" not in done.output
+    assert stage.snapshot() == before
+
+
+def test_a_name_that_comes_close_is_offered(slotqueue: Slotqueue, redis_url: str) -> None:
+    assert slotqueue("jobs", "put", "digest", "@daily", "--on-crash", "skip", "--redis", redis_url).exit_code == 0
+    done = slotqueue("jobs", "remove", "digets", "--redis", redis_url)
+    assert "did you mean 'digest'?" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["put", "a", "@daily", "--on-crash", "skip"], ["list"], ["remove", "a"]])
+def test_without_redis_each_verb_says_so(words: list[str], slotqueue: Slotqueue) -> None:
+    done = slotqueue("jobs", *words, "--redis", "redis://:secret@127.0.0.1:1/0")
+    assert done.exit_code == 3
+    assert done.stderr.startswith("Error: Redis at redis://:***@127.0.0.1:1/0")
