@@ -162,7 +162,7 @@ class Server:
         self.kind = requested_kind() if kind is None else kind
         self.appendonly = appendonly
         self._binary = find_binary(self.kind)
-        self._options = tuple(options)
+        self.options = tuple(options)
         self._port: int | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -319,7 +319,7 @@ class Server:
                     *("--bind", "127.0.0.1", "--port", str(port)),
                     *("--dir", str(folder), "--save", "", "--appendonly", "yes" if self.appendonly else "no"),
                     *("--appendfsync", "always", "--daemonize", "no"),
-                    *self._options,
+                    *self.options,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,

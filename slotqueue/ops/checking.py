@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from slotqueue.app import SlotQueue
-from slotqueue.errors import ConfigurationError
+from slotqueue.errors import ConfigurationError, StoreUnavailable
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import fire_times
 from slotqueue.ops.guards import check_aims, check_guards, check_overlaps, check_queued, check_workers_alone
@@ -70,19 +70,31 @@ async def check(site: Site, *, now: datetime | None = None) -> Checked:
     Raises:
         StoreUnavailable: Redis cannot be asked.
     """
-    reader = site.reader
     redis_findings = await _check_redis(site.store)
+    try:
+        checked = await _check_namespace(site, now)
+    except StoreUnavailable:
+        if all(finding.severity is not Severity.PROBLEM for finding in redis_findings):
+            raise
+        jobs = check_jobs(site.app, now=now) if site.app is not None else Checked((), (), asked_redis=True)
+        checked = replace(jobs, asked_redis=True)  # what was found out about Redis says why it does not answer
+    return replace(checked, findings=(*checked.findings, *redis_findings))
+
+
+async def _check_namespace(site: Site, now: datetime | None) -> Checked:
+    """Check what Redis holds, and an application against it."""
+    reader = site.reader
     tasks = await reader.tasks()
     at = await reader.now()
     queued = check_queued(await reader.slots(await reader.open_keys(_OPEN_LOOKED_AT)), at)
     if site.app is None:
-        return Checked((), (*redis_findings, *check_workers_alone(tasks, at), *queued), asked_redis=True)
+        return Checked((), (*check_workers_alone(tasks, at), *queued), asked_redis=True)
     jobs, findings = _check_jobs(site.app, now or datetime.now(UTC), tasks)
     mine = list(site.app.jobs.values())
     workers = await reader.workers()
     guards = [*check_guards(mine, tasks, at, workers), *check_overlaps(mine, tasks)]
     aims = check_aims(mine, site.app.enqueuers, workers)
-    return Checked(tuple(jobs), (*findings, *guards, *aims, *queued, *redis_findings), asked_redis=True)
+    return Checked(tuple(jobs), (*findings, *guards, *aims, *queued), asked_redis=True)
 
 
 def check_jobs(app: SlotQueue, *, now: datetime | None = None) -> Checked:

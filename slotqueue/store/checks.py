@@ -17,7 +17,7 @@ from typing import Any
 
 import redis
 
-from slotqueue.store.connections import UNREACHABLE
+from slotqueue.store.connections import UNREACHABLE, how_to_cluster
 from slotqueue.store.redis import AsyncStore
 
 OLDEST_REDIS = (6, 2)
@@ -94,7 +94,8 @@ async def check_redis(store: AsyncStore) -> Health:
         raise store.unavailable(error) from error
     findings = [
         *_about_version(info),
-        *_about_role(info, store.verbs.keys.namespace),
+        *_about_role(info),
+        *([] if store.place.is_cluster else _about_cluster(info, store.verbs.keys.namespace)),
         *_about_eviction(info, config["maxmemory-policy"]),
         *_about_clock(clock),
         *_about_persistence(info, config["save"], config["appendonly"]),
@@ -109,7 +110,7 @@ async def check_redis(store: AsyncStore) -> Health:
 async def _info(store: AsyncStore) -> Mapping[str, Any]:
     """All that INFO says; nothing where it is forbidden."""
     try:
-        found: Mapping[str, Any] = await store.client.info()
+        found: Mapping[str, Any] = await store.client.info(**await store.node())
     except redis.ResponseError:
         return {}
     return found
@@ -118,7 +119,7 @@ async def _info(store: AsyncStore) -> Mapping[str, Any]:
 async def _config(store: AsyncStore, name: str) -> str | None:
     """One setting; None where CONFIG is forbidden or renamed, or knows no such setting."""
     try:
-        found: Mapping[str, str] = await store.client.config_get(name)
+        found: Mapping[str, str] = await store.client.config_get(name, **await store.node())
     except redis.ResponseError:
         return None
     return found.get(name)
@@ -130,7 +131,7 @@ async def _clock(store: AsyncStore) -> ClockOffset | None:
     for _ in range(_ROUND_TRIPS):
         sent = time.time_ns()
         try:
-            seconds, micros = await store.client.time()
+            seconds, micros = await store.client.time(**await store.node())
         except redis.ResponseError:
             return None
         received = time.time_ns()
@@ -163,20 +164,16 @@ def _about_version(info: Mapping[str, Any]) -> list[Finding]:
     return []
 
 
-def _about_role(info: Mapping[str, Any], namespace: str) -> list[Finding]:
-    found = []
-    if info.get("role") in {"slave", "replica"}:
-        found.append(Finding(Level.ERROR, "the server is a replica and takes no writes", "name the primary in the URL"))
-    if "cluster" in {info.get("redis_mode"), info.get("server_mode")}:  # Valkey's word is the second
-        is_tagged = re.search(r"\{[^}]+\}", namespace) is not None
-        found.append(
-            Finding(
-                Level.WARNING if is_tagged else Level.ERROR,
-                "the server is a node of a cluster, and slotqueue asks one node only",
-                "use a Redis that is no cluster" + ("" if is_tagged else ", or a namespace with a hash tag: '{ran}'"),
-            )
-        )
-    return found
+def _about_role(info: Mapping[str, Any]) -> list[Finding]:
+    if info.get("role") not in {"slave", "replica"}:
+        return []
+    return [Finding(Level.ERROR, "the server is a replica and takes no writes", "name the primary in the URL")]
+
+
+def _about_cluster(info: Mapping[str, Any], namespace: str) -> list[Finding]:
+    if "cluster" not in {info.get("redis_mode"), info.get("server_mode")}:  # Valkey's word is the second
+        return []
+    return [Finding(Level.ERROR, "the server is a node of a cluster, asked as if alone", how_to_cluster(namespace))]
 
 
 def _about_eviction(info: Mapping[str, Any], policy: str | None) -> list[Finding]:

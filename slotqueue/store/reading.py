@@ -192,10 +192,17 @@ class Reader:
 
     async def now(self) -> int:
         """Read Redis's time, ms."""
-        ((seconds, micros),) = await self._ask([lambda pipe: pipe.time()])
+        node = await self._node()
+        ((seconds, micros),) = await self._ask([lambda pipe: pipe.execute_command("TIME", **node)])
         return int(seconds) * 1000 + int(micros) // 1000
 
     # ---- how it asks
+
+    async def _node(self) -> dict[str, Any]:
+        try:
+            return await self._store.node()
+        except UNREACHABLE as error:
+            raise self._store.unavailable(error) from error
 
     def _questions(self, key: str) -> list[Queue]:
         claim, done, record, _ = self.keys.slot_of(key)

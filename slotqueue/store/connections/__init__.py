@@ -4,13 +4,14 @@ Every socket has a time limit, a call is repeated once, and no password is in an
 """
 
 from slotqueue.store.connections.places import Place, async_client, blocking_client, place_of
-from slotqueue.store.connections.words import UNREACHABLE, is_read_only, safe_url, unavailable
+from slotqueue.store.connections.words import UNREACHABLE, how_to_cluster, is_read_only, safe_url, unavailable
 
 __all__ = [
     "UNREACHABLE",
     "Place",
     "async_client",
     "blocking_client",
+    "how_to_cluster",
     "is_read_only",
     "place_of",
     "safe_url",

@@ -1,0 +1,152 @@
+"""A cluster of three nodes: every verb on both sides, a replica and a guard, and what a namespace without tag hears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis.asyncio.cluster
+import redis.cluster
+
+from slotqueue import Every, Policy, SlotQueue, StoreUnavailable
+from slotqueue.answers import Run
+from slotqueue.events import DataLost, Event, ServerChanged
+from slotqueue.ops.checking import check
+from slotqueue.ops.findings import Severity
+from slotqueue.ops.site import Site
+from slotqueue.protocols import Process
+from slotqueue.store.checks import Health, Level, check_redis
+from tests.connections.clusters import three_nodes
+from tests.connections.enqueuers import Listing
+from tests.connections.steps import live_a_life, opened
+from tests.servers import Server
+
+TAGGED = "{ran}"
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[list[Server]]:
+    with three_nodes() as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def cluster(nodes: list[Server]) -> str:
+    """The URL of the cluster, without any data."""
+    for node in nodes:
+        node.flush()
+    return f"redis+cluster://127.0.0.1:{nodes[0].port},127.0.0.1:{nodes[1].port}"
+
+
+@pytest.mark.parametrize("namespace", [TAGGED, "a{b}c", "{x}", "{y}"])
+async def test_every_verb_works_on_whichever_node_the_namespace_lies(
+    cluster: str, nodes: list[Server], namespace: str
+) -> None:
+    await live_a_life(cluster, namespace)
+    assert sum(_has_data(node) for node in nodes) == 1
+
+
+async def test_a_client_of_the_cluster_tells_where_it_is(nodes: list[Server], cluster: str) -> None:
+    port = nodes[2].port
+    given = redis.asyncio.cluster.RedisCluster(host="127.0.0.1", port=port)
+    await live_a_life(given, TAGGED)
+    for node in nodes:
+        node.flush()
+    blocking = redis.cluster.RedisCluster(host="127.0.0.1", port=port)
+    await live_a_life(blocking, TAGGED)
+    blocking.close()
+
+
+async def test_a_replica_and_a_guard_bring_a_slot_to_its_end(cluster: str) -> None:
+    listing, events = Listing(), list[Event]()
+    slots = SlotQueue(
+        cluster, namespace=TAGGED, enqueuer=listing, defaults=Policy(on_crash="complete"), on_event=events.append
+    )
+    slots.add("mail", Every(seconds=1))
+    guard = slots._systems.open_guard(Process("w1", tasks=("listing:mail",)))
+    guard.start()
+    async with slots:
+        message = await listing.next()
+        hold = await guard.begin(message.slip, from_fence="")
+        assert not isinstance(hold, Run)
+        async with hold:  # type: ignore[union-attr]
+            pass
+        assert (await slots.sweep())["overdue"] == 0
+    await guard.stop()
+    async with opened(cluster, TAGGED) as store:
+        (kept,) = await Site(store, TAGGED).reader.slots([message.slip.key])
+    assert kept.record is not None
+    assert kept.record.state == "done"
+    assert not [event for event in events if isinstance(event, DataLost | ServerChanged)]
+
+
+async def test_a_node_that_takes_the_hash_slot_over_is_found(cluster: str, nodes: list[Server]) -> None:
+    listing, events = Listing(), list[Event]()
+    slots = SlotQueue(
+        cluster, namespace=TAGGED, enqueuer=listing, defaults=Policy(on_crash="complete"), on_event=events.append
+    )
+    slots.add("mail", Every(seconds=1))
+    async with slots:
+        await listing.next()
+        _move(nodes, TAGGED)
+        before = len(listing.messages)
+        while len(listing.messages) < before + 2:
+            await listing.next()
+    fires = [message.slip.fire for message in listing.messages if message.slip.n == 0]
+    assert fires == list(range(fires[0], fires[-1] + 1, 1000))
+    _move(nodes, TAGGED)
+
+
+# ---- health
+
+
+async def test_the_node_of_the_namespace_is_asked_for_its_health(cluster: str) -> None:
+    async with opened(cluster, TAGGED) as store:
+        health = await check_redis(store)
+    assert health.server.startswith("Valkey")
+    assert health.clock is not None
+    assert [finding.what for finding in health.findings if finding.level is not Level.NOTE] == []
+
+
+@pytest.mark.parametrize("namespace, write", [("ran", r"namespace='\{ran\}'"), (TAGGED, r"redis\+cluster://host:port")])
+async def test_a_node_that_is_asked_as_if_it_were_alone_says_so_in_one_line(
+    cluster: str, nodes: list[Server], namespace: str, write: str
+) -> None:
+    wrong = next(node for node in nodes if not _owns(node, namespace))
+    async with opened(wrong.url, namespace) as store:
+        with pytest.raises(StoreUnavailable, match=f"node of a cluster: .*{write}") as caught:
+            await store.run(store.verbs.register(Process("r1"), [], epoch="e", is_last=True))
+        assert "\n" not in str(caught.value)
+        health: Health = await check_redis(store)
+        assert [each.level for each in health.findings if "cluster" in each.what] == [Level.ERROR]
+        checked = await check(Site(store, namespace))
+    problems = [each.text for each in checked.findings if each.severity is Severity.PROBLEM]
+    assert len(problems) == 1
+    assert "cluster" in problems[0]
+
+
+def _has_data(node: Server) -> bool:
+    return node.ask("DBSIZE") != "0"
+
+
+def _owns(node: Server, namespace: str) -> bool:
+    answer = node.ask(f"CLUSTER KEYSLOT {namespace}:epoch")
+    slot = int(answer)
+    mine = next(line for line in node.ask("CLUSTER NODES").splitlines() if "myself" in line)
+    ranges = [each.partition("-") for each in mine.split()[8:]]
+    return any(int(first) <= slot <= int(last or first) for first, _, last in ranges)
+
+
+def _move(nodes: list[Server], namespace: str) -> None:
+    """Move the hash slot of a namespace with its keys to another node."""
+    slot = nodes[0].ask(f"CLUSTER KEYSLOT {namespace}:epoch")
+    source = next(node for node in nodes if _owns(node, namespace))
+    target = next(node for node in nodes if node is not source)
+    source_id, target_id = source.ask("CLUSTER MYID"), target.ask("CLUSTER MYID")
+    target.ask(f"CLUSTER SETSLOT {slot} IMPORTING {source_id}")
+    source.ask(f"CLUSTER SETSLOT {slot} MIGRATING {target_id}")
+    with redis.Redis(port=source.port) as client:
+        while keys := client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
+            client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 1000, "KEYS", *keys)
+    for node in (target, source, *(each for each in nodes if each not in (source, target))):
+        node.ask(f"CLUSTER SETSLOT {slot} NODE {target_id}")
