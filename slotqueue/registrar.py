@@ -102,7 +102,8 @@ class Registrar:
         Raises:
             StoreUnavailable: ask again.
         """
-        if self._lost_at is not None or await self._is_another_server():
+        is_another = await self._is_another_server()
+        if is_another or self._lost_at is not None:
             self._owes_rewind = True
         if is_forced or self._owes_rewind or self.clock.monotonic() - self._registered_at > _EVERY_SECONDS:
             await self._register(self.planner.known())
@@ -173,7 +174,7 @@ class Registrar:
             StoreUnavailable: ask again.
         """
         connects = self.store.connects
-        if connects == self._connects:
+        if connects == self._connects and self._lost_at is None:
             return False
         history, before = await self.store.history(), self._history
         self._connects, self._history = connects, history

@@ -57,6 +57,15 @@ class Proxy:
         self._is_refusing = True
         self._do(self._reset_all())
 
+    def cut_over(self, port: int) -> None:
+        """Reset every connection; new ones go to another server, as after a failover behind one address."""
+        self._target = port
+        self._do(self._reset_all())
+
+    def aim(self, port: int) -> None:
+        """Let new connections go to another server; the old ones stay where they are."""
+        self._target = port
+
     def delay(self, seconds: float) -> None:
         """Let everything that clients say arrive later."""
         self._delay = seconds

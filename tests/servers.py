@@ -289,7 +289,7 @@ class Server:
             ServerFailed: the server refused, or did not answer within `timeout_s`.
         """
         try:
-            return _ask(self.port, command, timeout_s)
+            return ask_at(self.port, command, timeout_s)
         except OSError as error:
             raise ServerFailed(f"{command}: {error!r}; {self._log_tail()}") from error
 
@@ -341,8 +341,8 @@ class Server:
                     raise PortTaken
                 raise ServerFailed(f"ended with {process.returncode} while starting: {self._log_tail()}")
             try:
-                is_ready = _ask(port, "PING", 1.0) == "PONG"
-                is_mine = f"process_id:{process.pid}\r\n" in _ask(port, "INFO server", 1.0)
+                is_ready = ask_at(port, "PING", 1.0) == "PONG"
+                is_mine = f"process_id:{process.pid}\r\n" in ask_at(port, "INFO server", 1.0)
             except (OSError, ServerFailed):
                 is_ready = is_mine = False  # not listening yet, or still loading its data
             if is_ready and is_mine:
@@ -362,7 +362,7 @@ class Server:
                 path.unlink()
 
 
-def _ask(port: int, command: str, timeout_s: float) -> str:
+def ask_at(port: int, command: str, timeout_s: float) -> str:
     with socket.create_connection(("127.0.0.1", port), timeout=timeout_s) as connection:
         connection.sendall(command.encode() + b"\r\n")
         with connection.makefile("rb") as answer:

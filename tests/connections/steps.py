@@ -37,15 +37,19 @@ def slip_of(job: Job, slot: Slot, n: int = 0) -> Slip:
 @contextlib.asynccontextmanager
 async def opened(redis: Any, namespace: str = "ran", **more: Any) -> AsyncIterator[AsyncStore]:
     store = AsyncStore(redis, namespace, **more)
-    yield store
-    await store.close()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @contextlib.contextmanager
 def opened_blocking(redis: Any, namespace: str = "ran", **more: Any) -> Iterator[BlockingStore]:
     store = BlockingStore(redis, namespace, **more)
-    yield store
-    store.close()
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 async def live_a_life(redis: Any, namespace: str = "ran") -> str:
