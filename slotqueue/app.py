@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
 from types import TracebackType
@@ -17,6 +18,7 @@ from slotqueue.events import Emit, Events, TickingDisabled
 from slotqueue.job_builder import build_job
 from slotqueue.jobs import Job
 from slotqueue.loops import Loops
+from slotqueue.own_thread import OwnThread
 from slotqueue.policy import Policy
 from slotqueue.protocols import Enqueuer, Schedule
 from slotqueue.replica import Replica
@@ -87,6 +89,8 @@ class SlotQueue:
         self._jobs: dict[str, Job] = {}
         self._replica: Replica | None = None
         self._loops: Loops | None = None
+        self._pid = os.getpid()
+        self._own_thread = OwnThread(self)
         self._has_said_disabled = False
         if enqueuer is not None:
             self._systems.take_in(enqueuer)
@@ -151,8 +155,7 @@ class SlotQueue:
         )
         chosen.check(job)
         self._jobs[name] = job
-        if self._replica is not None:
-            self._replica.ticker.add(job)
+        self._tell(lambda replica: replica.ticker.add(job))
         return job
 
     def job(
@@ -209,8 +212,7 @@ class SlotQueue:
         """
         if self._jobs.pop(name, None) is None:
             raise ConfigurationError("there is no such job", job=name)
-        if self._replica is not None:
-            self._replica.ticker.remove(name)
+        self._tell(lambda replica: replica.ticker.remove(name))
 
     def check_stored(self, said: StoredJob) -> Job:
         """Check a job that is to be stored in Redis as `add` would, and make it.
@@ -282,6 +284,7 @@ class SlotQueue:
 
         With `SLOTQUEUE_DISABLED=1` in the environment nothing starts, which is logged once.
         """
+        self._forget_parent()
         if self._loops is not None:
             raise ConfigurationError("this SlotQueue ticks already")
         if disabled.is_disabled():
@@ -339,9 +342,33 @@ class SlotQueue:
     ) -> None:
         await self.stop()
 
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:  # noqa: ARG002 - ASGI frameworks give it
+        """Tick while an ASGI application serves: `FastAPI(lifespan=slots.lifespan)`, or `async with` in your own one.
+
+        Redis may be down: the application starts all the same. Should the ticker ever die, that is logged as critical
+        and `is_ready` says no, while the application goes on to serve.
+        """
+        async with self:
+            yield
+
+    def start_thread(self) -> None:
+        """Tick in a thread of this process, for applications without an event loop: Flask, Django. Again is harmless.
+
+        A process that is forked later has no such thread; call it there. Where gunicorn preloads the application, it
+        starts in each worker by itself. The thread stops when the process exits.
+        """
+        self._own_thread.start()
+
+    def stop_thread(self) -> bool:
+        """Stop the thread, within 5 s, as `stop` does; whether it has ended."""
+        return self._own_thread.stop()
+
     @property
     def is_ready(self) -> bool:
         """Whether the ticker has made a pass within the last 10 s: connected, registered, ticking."""
+        if self._pid != os.getpid():
+            return False
         are_alive = self._loops is None or self._loops.are_alive
         return are_alive and self._replica is not None and self._replica.is_ready
 
@@ -369,7 +396,21 @@ class SlotQueue:
 
     # ---- assembly
 
+    def _tell(self, change: Callable[[Replica], object]) -> None:
+        """Change a replica that is there, in its own thread."""
+        loops, replica = self._loops, self._replica
+        if loops is not None and replica is not None:
+            loops.call(lambda: change(replica))
+        elif replica is not None:
+            change(replica)
+
+    def _forget_parent(self) -> None:
+        """After a fork, begin anew: neither loops nor connections nor the replica's name are this process's."""
+        if self._pid != os.getpid():
+            self._pid, self._replica, self._loops = os.getpid(), None, None
+
     def _assembled(self) -> Replica:
+        self._forget_parent()
         if self._replica is None:
             self._replica = Replica(
                 self._store,
@@ -381,7 +422,7 @@ class SlotQueue:
                 sweep_every=self.sweep_every,
                 spread=self.claim_spread,
             )
-            for job in self._jobs.values():
+            for job in list(self._jobs.values()):  # another thread may add one meanwhile
                 self._replica.ticker.add(job)
         return self._replica
 

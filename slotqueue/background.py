@@ -1,4 +1,4 @@
-"""A `SlotQueue` that ticks in a thread of its own, for hosts without an event loop: celery beat, a Celery worker.
+"""A `SlotQueue` that ticks in a thread of its own, for hosts without an event loop: celery beat, Flask, Django.
 
 The thread is a daemon: a host that dies without a word takes it along, and another replica's sweep takes over. It is
 never inherited by a fork: a child process has no thread, and none of its parent's connections is used there.
@@ -9,23 +9,40 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
-from slotqueue.app import SlotQueue
 from slotqueue.errors import ConfigurationError
+from slotqueue.events import Emit, LoopDied
 
 _STOP_SECONDS = 4.8
 """A `SlotQueue` stops within 4.5 s, also while Redis is unreachable."""
 _START_SECONDS = 5.0
 
 
-class BackgroundTicker:
+class Ticking(Protocol):
+    """What a thread can run: a `SlotQueue`."""
+
+    @property
+    def events(self) -> Emit:
+        """Takes events."""
+        ...
+
+    async def run(self, stopping: asyncio.Event | None = None) -> None:
+        """Tick until `stopping` is set."""
+        ...
+
+
+Q = TypeVar("Q", bound=Ticking)
+
+
+class BackgroundTicker(Generic[Q]):
     """Runs a `SlotQueue` in a thread.
 
     Args:
         slots: what ticks; from the start on it is touched in the thread only, see `call`.
     """
 
-    def __init__(self, slots: SlotQueue) -> None:
+    def __init__(self, slots: Q) -> None:
         self.slots = slots
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -79,6 +96,7 @@ class BackgroundTicker:
             asyncio.run(self._run())
         except BaseException as error:  # noqa: BLE001 - whatever it was, `check` raises it in the host
             self._error = error
+            self.slots.events(LoopDied("the slotqueue thread", f"{type(error).__name__}: {error}"))
         finally:
             self._is_running.set()
 

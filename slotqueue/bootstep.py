@@ -37,7 +37,7 @@ class TickerStep(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery is un
 
     def __init__(self, worker: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as Celery's
         super().__init__(worker, **kwargs)
-        self._ticker: BackgroundTicker | None = None
+        self._ticker: BackgroundTicker[SlotQueue] | None = None
 
     def include_if(self, worker: Any) -> bool:  # noqa: ANN401 - as Celery's
         """Whether the worker's pool leaves threads what they are. See Celery's `StartStopStep`."""

@@ -342,6 +342,14 @@ class TickingDisabled(Event):
     variable: str
 
 
+@dataclass(frozen=True, slots=True)
+class ThreadDeferred(Event):
+    """gunicorn preloads the application: each worker will tick in a thread of its own, the master does not."""
+
+    text: ClassVar[str] = "process {pid} preloads the application: it does not tick, each worker that it forks will"
+    pid: int
+
+
 Emit = Callable[[Event], None]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
 
 from slotqueue.events import LoopDied
 from slotqueue.replica import Replica
@@ -21,6 +23,7 @@ class Loops:
     def __init__(self, replica: Replica) -> None:
         self._emit = replica.emit
         self._stopping = asyncio.Event()
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._tasks = [
             asyncio.create_task(replica.ticker.run(self._stopping), name="slotqueue-ticker"),
             asyncio.create_task(replica.sweeper.run(self._stopping), name="slotqueue-sweeper"),
@@ -32,6 +35,13 @@ class Loops:
     def are_alive(self) -> bool:
         """Whether both go on."""
         return not any(task.done() for task in self._tasks)
+
+    def call(self, change: Callable[[], object]) -> None:
+        """Run something in the loop's own thread: at once where this is it, else soon."""
+        if threading.get_ident() == self._thread:
+            change()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(change)
 
     async def wait(self, until: asyncio.Event | None) -> None:
         """Wait until the event is set, or for ever.

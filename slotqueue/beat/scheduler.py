@@ -12,6 +12,7 @@ from typing import Any
 from celery.beat import Scheduler
 from celery.utils.log import get_logger
 
+from slotqueue.app import SlotQueue
 from slotqueue.background import BackgroundTicker
 from slotqueue.beat.application import add_entry, queue_of, read_schedule
 from slotqueue.beat.entries import Entry, entry_of, job_name
@@ -41,7 +42,7 @@ class SlotScheduler(Scheduler):  # type: ignore[misc]  # Celery is untyped
 
     def __init__(self, app: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as Celery's
         self.settings = settings_of(app)
-        self._ticker: BackgroundTicker | None = None
+        self._ticker: BackgroundTicker[SlotQueue] | None = None
         self._seen: dict[str, Any] = {}
         super().__init__(app, *args, **kwargs)
 
@@ -86,7 +87,7 @@ class SlotScheduler(Scheduler):  # type: ignore[misc]  # Celery is untyped
     def _read(self, said: Any) -> Entry:  # noqa: ANN401 - Celery is untyped
         return entry_of(said, self.app, self.settings.defaults)
 
-    def _follow(self, ticker: BackgroundTicker) -> None:
+    def _follow(self, ticker: BackgroundTicker[SlotQueue]) -> None:
         """Take over what was added, removed or replaced since the last look."""
         before, self._seen = self._seen, dict(self.schedule)
         gone = [name for name, said in before.items() if self._seen.get(name) is not said]

@@ -48,7 +48,7 @@ def queue() -> Queue:
 
 
 @pytest.fixture
-def ticker(redis_url: str, queue: Queue) -> Iterator[BackgroundTicker]:
+def ticker(redis_url: str, queue: Queue) -> Iterator[BackgroundTicker[SlotQueue]]:
     slots = SlotQueue(redis_url, enqueuer=queue, defaults=Policy(on_crash="skip"))
     slots.add("first", Every(seconds=1))
     ticker = BackgroundTicker(slots)
@@ -56,7 +56,7 @@ def ticker(redis_url: str, queue: Queue) -> Iterator[BackgroundTicker]:
     ticker.stop()
 
 
-def test_it_ticks_beside_its_host_and_stops_when_told(ticker: BackgroundTicker, queue: Queue) -> None:
+def test_it_ticks_beside_its_host_and_stops_when_told(ticker: BackgroundTicker[SlotQueue], queue: Queue) -> None:
     ticker.start()
     eventually(lambda: len(queue.keys) >= 2)
     began = time.monotonic()
@@ -67,13 +67,13 @@ def test_it_ticks_beside_its_host_and_stops_when_told(ticker: BackgroundTicker, 
     ticker.check()
 
 
-def test_it_takes_jobs_in_while_it_ticks(ticker: BackgroundTicker, queue: Queue) -> None:
+def test_it_takes_jobs_in_while_it_ticks(ticker: BackgroundTicker[SlotQueue], queue: Queue) -> None:
     ticker.start()
     ticker.call(lambda: ticker.slots.add("second", Every(seconds=1)))
     eventually(lambda: any(key.startswith("ran:second:") for key in queue.keys))
 
 
-def test_a_thread_that_ends_by_itself_is_an_error_of_its_host(ticker: BackgroundTicker) -> None:
+def test_a_thread_that_ends_by_itself_is_an_error_of_its_host(ticker: BackgroundTicker[SlotQueue]) -> None:
     async def run(stopping: asyncio.Event | None = None) -> None:
         raise RuntimeError("nobody foresaw this")
 
@@ -83,11 +83,11 @@ def test_a_thread_that_ends_by_itself_is_an_error_of_its_host(ticker: Background
         eventually(ticker.check)
 
 
-def test_it_starts_once(ticker: BackgroundTicker) -> None:
+def test_it_starts_once(ticker: BackgroundTicker[SlotQueue]) -> None:
     ticker.start()
     with pytest.raises(ConfigurationError, match="ticks in a thread already"):
         ticker.start()
 
 
-def test_it_may_be_told_to_stop_before_it_started(ticker: BackgroundTicker) -> None:
+def test_it_may_be_told_to_stop_before_it_started(ticker: BackgroundTicker[SlotQueue]) -> None:
     assert ticker.stop()
