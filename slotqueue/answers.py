@@ -14,15 +14,25 @@ from slotqueue.slots import Slot
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a replica knows of a job of its own, in ms since the epoch, 0 for nothing.
+    """What a replica knows of a job of its own; instants in ms since the epoch, 0 for nothing.
 
-    `since`: the job owes nothing from before; `decided`: every slot up to this one is decided.
+    Args:
+        since: the job owes nothing from before.
+        decided: every slot up to this one is decided.
+        schedule: the schedule's text, about: `Job.about`; "" where they were said before.
     """
 
     job: str
     schedule_version: str
     since: int = 0
     decided: int = 0
+    schedule: str = ""
+    about: str = ""
+
+    @classmethod
+    def of(cls, job: Job, since: int = 0, decided: int = 0) -> Self:
+        """All that is said of a job."""
+        return cls(job.name, job.schedule_version, since, decided, str(job.schedule), job.about)
 
 
 class Registered(NamedTuple):

@@ -42,7 +42,7 @@ def worker_process(tasks: Sequence[str], **about: object) -> Process:
         tasks: with their worker system: "arq:send_digest".
         about: what else an operator may want to see, in what JSON can say.
     """
-    return Process(process_id(), about_process(**about), tuple(tasks))
+    return Process(process_id(), about_process(**about, tasks=list(tasks)), tuple(tasks))
 
 
 class Guard:

@@ -78,6 +78,11 @@ class Job:
         object.__setattr__(self, "version", f"s{self.stored}" if self.stored else _digest(repr(said)))
         object.__setattr__(self, "task_name", f"{self.enqueuer}:{self.task}")
 
+    @property
+    def about(self) -> str:
+        """What the registry says of the job, for those who have no code: jitter in ms, the policy's text, the task."""
+        return f"{self.jitter_ms} {self.terms_text} {self.task_name}"
+
     def delay_of(self, fire_ms: int) -> int:
         """The jitter of one slot in ms, the same on every replica: in [0, jitter)."""
         if not self.jitter_ms:

@@ -106,10 +106,13 @@ class Planner:
         entry = self._entries.get(name)
         return entry.job if entry else self._expected.get(name)
 
-    def known(self) -> Iterator[Known]:
-        """What this replica knows of each job, for `register`."""
+    def known(self, *, in_full: bool = True) -> Iterator[Known]:
+        """What this replica knows of each job, for `register`; in full or only what changes."""
         for entry in self._entries.values():
-            yield Known(entry.job.name, entry.job.schedule_version, entry.since, entry.decided)
+            if in_full:
+                yield Known.of(entry.job, entry.since, entry.decided)
+            else:
+                yield Known(entry.job.name, entry.job.schedule_version, entry.since, entry.decided)
 
     def next_at(self) -> int | None:
         """When the next slot is due, jitter included; None for never."""

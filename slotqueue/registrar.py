@@ -30,12 +30,14 @@ from slotqueue.events import (
 )
 from slotqueue.jobs import Job
 from slotqueue.planner import Planner
+from slotqueue.process import about_process
 from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.slots import from_ms
 from slotqueue.stored_jobs import Build, StoredJobs
 
 _CHUNK = 1000
 _EVERY_SECONDS = 300.0
+_SIGN_OF_LIFE_SECONDS = 10.0
 _CLOCK_OFF_MS = 2000
 _REPORT_EVERY_SECONDS = 60.0
 
@@ -73,6 +75,8 @@ class Registrar:
         self.stored = StoredJobs(store, build, clock, emit, plan=self._plan, drop=self._drop)
         self._new: dict[str, Job] = {}
         self._registered_at = float("-inf")
+        self._seen_at = float("-inf")
+        self._up_since = 0
         self._lost_at: float | None = None
         self._problem = ""
         self._reported_at = float("-inf")
@@ -105,9 +109,7 @@ class Registrar:
         is_another = await self._is_another_server()
         if is_another or self._lost_at is not None:
             self._owes_rewind = True
-        if is_forced or self._owes_rewind or self.clock.monotonic() - self._registered_at > _EVERY_SECONDS:
-            await self._register(self.planner.known())
-            self._note_return()
+        await self._renew(in_full=is_forced or self._owes_rewind)
         is_data_lost = self._planned_epoch not in ("", self.epoch)
         if is_data_lost:
             await self.stored.restore()
@@ -184,6 +186,15 @@ class Registrar:
             self.emit(ServerChanged())
         return True
 
+    async def _renew(self, *, in_full: bool) -> None:
+        """Make known again what is known, every few minutes; a sign of life comes more often."""
+        now = self.clock.monotonic()
+        if in_full or now - self._registered_at > _EVERY_SECONDS:
+            await self._register(self.planner.known(in_full=in_full))
+            self._note_return()
+        elif now - self._seen_at > _SIGN_OF_LIFE_SECONDS:
+            await self._register_chunk([], is_last=True)
+
     def _note_return(self) -> None:
         if self._lost_at is not None:
             self.emit(StoreBack(self.clock.monotonic() - self._lost_at))
@@ -201,7 +212,7 @@ class Registrar:
         """Register jobs that were added, and plan them from when they are known."""
         jobs = list(islice(self._new.values(), _CHUNK))
         is_last = len(jobs) == len(self._new)
-        known_here = [Known(job.name, job.schedule_version, job.since) for job in jobs]
+        known_here = [Known.of(job, job.since) for job in jobs]
         answers = await self._register_chunk(known_here, is_last=is_last)
         for job, known in zip(jobs, answers, strict=True):
             if self._new.get(job.name) is not job:  # removed or replaced meanwhile
@@ -221,11 +232,21 @@ class Registrar:
 
     async def _register_chunk(self, jobs: list[Known], *, is_last: bool) -> list[Known]:
         sent = self.clock.monotonic()
-        command = self.store.verbs.register(self.replica, jobs, epoch=secrets.token_hex(8), is_last=is_last)
+        me = Process(self.replica.id, self._about()) if is_last else self.replica
+        command = self.store.verbs.register(me, jobs, epoch=secrets.token_hex(8), is_last=is_last)
         answer = await self.store.run(command)
         self.observe(sent, answer.now)
         self.epoch = answer.epoch
+        self._up_since = self._up_since or answer.now
+        if is_last:
+            self._seen_at = self.clock.monotonic()
         return answer.jobs
+
+    def _about(self) -> str:
+        """What the registry says of this replica: it is written by the tick, so its time is that of the last tick."""
+        offset = round(self.clock.host_offset_ms()) if self.clock.is_set else 0
+        since = self._up_since or self.clock.now_ms()
+        return about_process(up_since=since, clock_offset_ms=offset, jobs=len(self.planner) + len(self._new))
 
 
 def _iso(ms: int) -> str:

@@ -130,6 +130,16 @@ class Cron:
         """Return the text that identifies this schedule."""
         return f"cron {self.expression} {self.tz}{' both days' if self.both_days else ''}"
 
+    @property
+    def words(self) -> str:
+        """Say when it fires, in English: "At 03:00 every day"."""
+        fields = self.expression.split()
+        given = fields if len(fields) == 6 else ["0", *fields]
+        try:
+            return CronSim(spell_out(given), datetime(2000, 12, 31)).explain()  # noqa: DTZ001 (wall times have no zone)
+        except (CronSimError, ValueError):
+            return self.expression
+
     def __reduce__(self) -> tuple[partial[Cron], tuple[str, str, bool]]:
         return partial(Cron, both_days=self.both_days), (self.expression, self.tz, self.seconds)
 

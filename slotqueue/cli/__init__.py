@@ -16,8 +16,12 @@ _VERBS = {
     "sweep": Verb("slotqueue.cli.passes:sweep", "Make one pass: take over open slots past their deadline."),
     "next": Verb("slotqueue.cli.fires:next_fires", "Show when jobs fire next."),
     "check": Verb("slotqueue.cli.check:check", "Find what would go wrong; starts and changes nothing."),
+    "status": Verb("slotqueue.cli.status:status", "Show how each job stands: last slot, next one, what is wrong."),
     "slots": Verb("slotqueue.cli.slots:slots", "List the newest slots and where they stand."),
     "show": Verb("slotqueue.cli.slots:show", "Tell what happened to one slot, and why."),
+    "audit": Verb("slotqueue.cli.audit:audit", "Find what should have run and did not."),
+    "replicas": Verb("slotqueue.cli.processes:replicas", "List the replicas, and when each ticked last."),
+    "workers": Verb("slotqueue.cli.processes:workers", "List the guarded workers, and their tasks."),
     "jobs": Verb("slotqueue.cli.jobs:jobs", "Put, list and remove jobs that are stored in Redis."),
     "simulate": Verb(
         "slotqueue.cli.simulate:simulate",
@@ -33,6 +37,7 @@ _EXAMPLES = (
     ("slotqueue run app:slots", "one replica; start as many as you like"),
     ("slotqueue next app:slots nightly -n 3", "when does it fire?"),
     ("slotqueue check app:slots", "would it work?"),
+    ("slotqueue audit --redis redis://localhost:6379/0 --since 24h", "has anything not run?"),
     ("slotqueue slots --redis redis://localhost:6379/0", "what happened lately?"),
     ("slotqueue show ran:nightly:2026-10-02T03:00 --redis redis://localhost:6379/0", "what happened to this one?"),
 )
@@ -44,7 +49,8 @@ def main() -> None:
     """Schedules on every replica, each slot decided once.
 
     Name the application as MODULE:ATTRIBUTE, where ATTRIBUTE is a SlotQueue, or set SLOTQUEUE_APP. The current folder
-    is on the Python path. `slots`, `show`, `check` and `jobs` also work without code: --redis URL, or SLOTQUEUE_REDIS.
+    is on the Python path. Verbs that ask (`status`, `show` and their like) and `jobs` also work without code: --redis URL,
+    or SLOTQUEUE_REDIS.
 
     Exit codes: 0 done, 1 found something wrong, 2 the command cannot be carried out as it was given, 3 Redis is
     unavailable; 130 after Ctrl-C, but for `run`, which then ends in order with 0.

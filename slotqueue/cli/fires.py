@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import click
 
 from slotqueue.cli.failing import Wrong
+from slotqueue.cli.instants import Instant
 from slotqueue.cli.loading import APP_VARIABLE, load_app
 from slotqueue.cli.options import json_option
 from slotqueue.cli.tables import print_json, print_table
@@ -18,22 +19,6 @@ from slotqueue.ops.words import did_you_mean, duration, instant
 
 _MOST = 1000
 _APP_FORM = re.compile(r"[\w./]+:[\w.]+")
-
-
-class Instant(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
-    """An aware instant in ISO form; without a zone it is UTC."""
-
-    name = "instant"
-
-    def convert(self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read it, or fail with what one looks like."""
-        if isinstance(value, datetime):
-            return value
-        try:
-            found = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is no instant; one looks like 2026-10-25T00:30Z", param, ctx)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
 @click.command(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING
-from slotqueue.cli.fires import Instant
+from slotqueue.cli.instants import Instant
 from slotqueue.cli.loading import load_app
 from slotqueue.cli.options import app_argument, json_option
 from slotqueue.cli.tables import print_json, print_table

@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING, Wrong, printable
+from slotqueue.cli.instants import Ago
 from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
 from slotqueue.cli.tables import print_facts, print_json, print_table
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.watching import watch_option, watching
 from slotqueue.errors import InvalidSlotKey
 from slotqueue.ops.account import Account, account
 from slotqueue.ops.site import canonical
-from slotqueue.ops.slots import MOST_ROWS, SlotRow, recent
+from slotqueue.ops.slots import MOST_ROWS, Recent, SlotRow, recent
 from slotqueue.ops.words import duration, instant
 from slotqueue.policy import Terms
 from slotqueue.slots import EPOCH, SlotState, check_name, is_slot_key, key_at, parse_key
@@ -32,6 +34,7 @@ _OVERLAP = {"a": "allow", "f": "forbid", "h": "hold"}
     examples=[
         ("slotqueue slots app:slots --job nightly", ""),
         ("slotqueue slots --redis redis://localhost:6379/0 --state dead --state lost", "what was given up"),
+        ("slotqueue slots app:slots --since 2h --watch 2", ""),
     ],
 )
 @app_argument
@@ -44,29 +47,45 @@ _OVERLAP = {"a": "allow", "f": "forbid", "h": "hold"}
     type=click.Choice([state.value for state in SlotState]),
     help="Only slots in this state; may be given more than once.",
 )
+@click.option("--since", type=Ago(), metavar="INSTANT", help="Only fire times from here on: 24h, 2026-10-25T00:30Z.")
+@click.option("--until", type=Ago(), metavar="INSTANT", help="Only fire times up to here.")
 @click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=20, show_default=True, help="How many at most.")
+@watch_option
 @json_option
-def slots(
+def slots(  # noqa: PLR0913 - an option each
+    *,
     app: str | None,
     redis: str | None,
     namespace: str | None,
     job: str | None,
     states: tuple[str, ...],
+    since: datetime | None,
+    until: datetime | None,
     limit: int,
-    as_json: bool,  # noqa: FBT001 - click's call
+    watch: float | None,
+    as_json: bool,
 ) -> None:
     """List the newest slots on record, by fire time, and where they stand."""
     wanted = [SlotState(state) for state in states]
-    site = site_from(app, redis, namespace)
-    found = ask(site, lambda site: recent(site, job=job, state=wanted, limit=limit))
-    if as_json:
-        print_json([asdict(row) for row in found.rows])
-    elif found.rows:
-        print_table(_COLUMNS, [_row(row) for row in found.rows], drop=_DROP, fold="note")
-    else:
-        click.echo("no slot is on record" if not (job or states) else "no such slot is on record")
-    if not found.is_complete and len(found.rows) < limit:
-        click.echo("(only the newest slots were looked at; --job finds more)", err=True)
+    has_filter = bool(job or states or since or until)
+
+    def answer(found: Recent) -> None:
+        if as_json:
+            print_json([asdict(row) for row in found.rows])
+        elif found.rows:
+            print_table(_COLUMNS, [_row(row) for row in found.rows], drop=_DROP, fold="note")
+        else:
+            click.echo("no such slot is on record" if has_filter else "no slot is on record")
+        if not found.is_complete and len(found.rows) < limit:
+            click.echo("(only the newest slots were looked at; --job finds more)", err=True)
+
+    watching(
+        site_from(app, redis, namespace),
+        lambda site: recent(site, job=job, state=wanted, since=since, until=until, limit=limit),
+        answer,
+        watch=watch,
+        as_json=as_json,
+    )
 
 
 @click.command(
@@ -90,8 +109,8 @@ def show(
 ) -> None:
     """Tell what happened to one slot: who claimed it, when and how late, its runs, where it stands or ended, and why.
 
-    Where there is no record it says why: not due yet, missed, expired, no slot of the schedule. Only the application
-    knows the schedule; without it, it can not be told whether a job fires at an instant at all.
+    Where there is no record it says why: not due yet, missed, expired, no slot of the schedule. Redis knows Cron and
+    Every schedules; of any other kind only the application can tell whether it fires at an instant at all.
 
     Exit code 1 where the slot's keys in Redis are damaged.
     """

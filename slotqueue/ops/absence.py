@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from slotqueue.jobs import Job
 from slotqueue.ops.words import did_you_mean, duration, instant, schedule_words, within
 from slotqueue.policy import LONGEST_HISTORY
 from slotqueue.slots import KeyParts, to_ms
@@ -16,8 +15,12 @@ from slotqueue.store.reading import JobFacts
 from slotqueue.store.readings import Gap, SlotKept
 
 _MS = timedelta(milliseconds=1)
-_SILENT_MS = 6 * 60_000
-"""A replica registers every five minutes, and leaves the registry when it stops in order."""
+_SILENT_MS = 60_000
+"""A replica gives a sign of life every 10 s, and leaves the registry when it stops in order."""
+_JOB_SILENT_MS = 6 * 60_000
+"""A replica says every five minutes which jobs it knows."""
+_AFTER_DOWNTIME = ("older than the lookback", "coalesced into a newer slot")
+"""The planner's reasons: it came to these slots too late."""
 
 
 class Why(StrEnum):
@@ -59,7 +62,10 @@ class Question:
         parts: of its key.
         kept: what else Redis keeps of it.
         facts: what the namespace says of its job.
-        job: the application's job, None where there is none or no application is known.
+        schedules: those that were in force at its fire time; none where they are not known, or only its application
+            can compute them.
+        history: for how long its job keeps records, ms; None where that is not known.
+        since: from when on its job owes slots, by the registry, ms; None where only the newest version tells.
         is_app_known: whether an application is known at all.
         names: all jobs that are known, for a hint.
         replica_seen: when the replica that was seen last registered, ms; None where none is in the registry.
@@ -69,7 +75,9 @@ class Question:
     parts: KeyParts
     kept: SlotKept
     facts: JobFacts
-    job: Job | None
+    schedules: Sequence[Any]
+    history: int | None
+    since: int | None
     is_app_known: bool
     names: Collection[str]
     replica_seen: int | None
@@ -98,7 +106,7 @@ def _what_is_left(asked: Question) -> Absence | None:
 
 def _unknown_job(asked: Question) -> Absence | None:
     name = asked.parts.job
-    if asked.facts.known is not None or asked.job is not None:
+    if asked.facts.known is not None or asked.schedules:
         return None
     hint = did_you_mean(name, asked.names) or "no job is known there"
     known = f"No replica has made a job {name!r} known in the namespace {asked.parts.namespace!r}; {hint}"
@@ -123,19 +131,27 @@ def _missed(asked: Question) -> Absence | None:
     gap = next((gap for gap in asked.facts.gaps if gap.after < asked.fire <= gap.until), None)
     if gap is None:
         return None
-    said = (
-        f"It was missed: nobody decided the slots after {instant(gap.after)} up to {instant(gap.until)} ({gap.why}). "
-        f"Recorded at {instant(gap.recorded)} by {gap.replica}.{_unless_never(asked)}"
+    away = (
+        f"no replica with its job was up and in touch with Redis between {instant(asked.fire)} and "
+        f"{instant(gap.recorded)}, and"
     )
+    said = (
+        f"It was missed: {away if gap.why in _AFTER_DOWNTIME else ''} nobody decided the slots after "
+        f"{instant(gap.after)} up to {instant(gap.until)} ({gap.why}). "
+        f"Recorded at {instant(gap.recorded)} by {gap.replica}.{_unless_never(asked)}"
+    ).replace("  ", " ")
     return Absence(Why.MISSED, said, gap)
 
 
 def _from_before(asked: Question) -> Absence | None:
     known = asked.facts.known
-    if known is None or asked.fire > known.since:
+    if known is None:
+        return None
+    since = known.since if asked.since is None else min(known.since, asked.since)
+    if asked.fire > since:
         return None
     said = (
-        f"There is no record. Redis has known the schedule since {instant(known.since)}, and nothing is owed from "
+        f"There is no record. Redis has known the schedule since {instant(since)}, and nothing is owed from "
         f"before; if the job ran before then, Redis may have lost its data.{_unless_never(asked)}"
     )
     return Absence(Why.NO_RECORD, said)
@@ -146,12 +162,12 @@ def _decided(asked: Question) -> Absence | None:
     decided, age = asked.facts.decided, asked.now - asked.fire
     if asked.fire > decided:
         return None
-    history = asked.job.terms.history if asked.job is not None else LONGEST_HISTORY // _MS
+    history = asked.history if asked.history is not None else LONGEST_HISTORY // _MS
     if age > history:
         said = f"Its record has expired: it is kept for {duration(history)} after the end, and it was due "
         return Absence(Why.EXPIRED, f"{said}{within(asked.fire, asked.now)}.{_unless_never(asked)}")
     said = f"There is no record, although everything up to {instant(decided)} is decided: "
-    if asked.job is None:
+    if not asked.schedules:
         said += "it is not a slot of the schedule, or its record has expired or is lost."
     else:
         said += "Redis may have lost its data, or the schedule was another one."
@@ -176,31 +192,32 @@ def _why_nobody(asked: Question) -> str:
         last = f"; one last registered {within(facts.fleet_seen, now)}" if facts.fleet_seen else ""
         return f" No replica is in the registry: none has come, or all have left{last}."
     if now - seen > _SILENT_MS:
-        return f" No replica was seen lately: the last one {within(seen, now)}, and they register every 5 min."
+        return f" No replica was seen lately: the last one {within(seen, now)}, and they give a sign every 10 s."
     known = facts.known.seen if facts.known is not None else 0
-    if now - known > _SILENT_MS:
+    if now - known > _JOB_SILENT_MS:
         last = f" since {instant(known)}" if known else ""
         return f" A replica was last seen {within(seen, now)}, and none has known the job{last}."
     return (
-        f" A replica that knows the job was last seen {within(known, now)} (they register every 5 min): if it is up, "
-        "its next pass decides the slot."
+        f" A replica was last seen {within(seen, now)}, and one that knows the job {within(known, now)} (they say so "
+        "every 5 min): its next pass decides the slot."
     )
 
 
 def _no_fire_time(asked: Question) -> Absence | None:
-    if asked.job is None:
+    if not asked.schedules:
         return None
     at = asked.parts.fire_time
     try:
-        if any(True for _ in asked.job.schedule.between(at, at + timedelta(seconds=1))):
+        if any(True for each in asked.schedules for _ in each.between(at, at + timedelta(seconds=1))):
             return None
-        near = asked.job.schedule.latest_at(at), asked.job.schedule.next_after(at)
+        near = asked.schedules[-1].latest_at(at), asked.schedules[-1].next_after(at)
     except Exception as error:  # noqa: BLE001 - a schedule may be anybody's code
         said = f"The schedule of {asked.parts.job!r} fails: {type(error).__name__}: {error}"
         return Absence(Why.NO_RECORD, said)
     shown = " and ".join(instant(each) for each in near if each is not None)
+    schedule = schedule_words(asked.schedules[-1])
     said = (
-        f"It is not a slot of this schedule ({schedule_words(asked.job.schedule)}): it does not fire at {instant(at)}. "
+        f"It is not a slot of this schedule ({schedule}): it does not fire at {instant(at)}. "
         f"The fire times next to it are {shown or 'none'}."
     )
     return Absence(Why.NOT_A_SLOT, said)
@@ -208,7 +225,7 @@ def _no_fire_time(asked: Question) -> Absence | None:
 
 def _unless_never(asked: Question) -> str:
     """Without the schedule nobody can tell a slot from any other instant."""
-    if asked.job is not None:
+    if asked.schedules:
         return ""
     if asked.is_app_known:
         return " The application does not know the job (any more), so whether it fires then is not known."

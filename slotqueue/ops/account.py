@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from slotqueue.ops.absence import Absence, Question, Why, absence
 from slotqueue.ops.site import Site, canonical
 from slotqueue.ops.slots import moment
 from slotqueue.ops.standing import standing
 from slotqueue.ops.timeline import Moment, timeline
+from slotqueue.ops.timetable import schedule_from
 from slotqueue.policy import Terms
-from slotqueue.slots import KeyParts, SlotState, from_ms
+from slotqueue.slots import KeyParts, SlotState, from_ms, to_ms
+from slotqueue.store.reading import Reader
 from slotqueue.store.readings import Record, SlotKept
+from slotqueue.store.registry import read_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +144,26 @@ async def _absence(site: Site, parts: KeyParts, kept: SlotKept, now: int) -> Abs
     facts = await reader.job(parts.job)
     names = await reader.job_names() if facts.known is None else []
     here = site.jobs
-    job = here.get(parts.job) if here is not None else None
     seen = max((replica.seen for replica in await reader.replicas()), default=None)
-    return absence(Question(parts, kept, facts, job, here is not None, {*names, *(here or {})}, seen, now))
+    if here is not None and parts.job in here:
+        job = here[parts.job]
+        known: tuple[tuple[Any, ...], int | None, int | None] = (job.schedule,), job.terms.history, None
+    else:
+        known = await _registered(reader, parts)
+    return absence(Question(parts, kept, facts, *known, here is not None, {*names, *(here or {})}, seen, now))
+
+
+async def _registered(reader: Reader, parts: KeyParts) -> tuple[tuple[Any, ...], int | None, int | None]:
+    """What the registry says of a job: the schedules in force at the slot's time, the history, since when it owes."""
+    entry, texts = await read_entry(reader, parts.job)
+    if entry is None:
+        return (), None, None
+    fire = to_ms(parts.fire_time)
+    spans = [span for span in entry.spans if span.since < fire and (span.until is None or fire <= span.until)]
+    spans = spans or [span for span in entry.spans if span.until is None]
+    found = [schedule_from(texts.get(span.version, "")) for span in spans]
+    history = entry.about.terms.history if entry.about else None
+    return tuple(found) if all(found) else (), history, min((span.since for span in entry.spans), default=None)
 
 
 def _missed(absent: Absence | None) -> Missed | None:

@@ -8,9 +8,12 @@ from typing import Any
 
 from slotqueue.app import SlotQueue
 from slotqueue.ops.account import Account, account
+from slotqueue.ops.audit import Audited, audit
 from slotqueue.ops.checking import Checked, check
+from slotqueue.ops.processes import ReplicaSeen, WorkerSeen, replicas, workers
 from slotqueue.ops.site import Site
 from slotqueue.ops.slots import Recent, recent
+from slotqueue.ops.status import Status, status
 from slotqueue.ops.stored import Stored, put, remove, stored
 from slotqueue.policy import Policy
 from slotqueue.schedules import Cron, Every
@@ -30,15 +33,37 @@ class Ops:
     def __init__(self, app: SlotQueue) -> None:
         self.site = Site(app.store, app.namespace, app)
 
+    async def status(self, *, job: str | None = None) -> Status:
+        """Tell how each job stands: see `slotqueue.ops.status`."""
+        return await status(self.site, job=job)
+
     async def recent(
-        self, *, job: str | None = None, state: SlotState | Collection[SlotState] | None = None, limit: int = 20
+        self,
+        *,
+        job: str | None = None,
+        state: SlotState | Collection[SlotState] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
     ) -> Recent:
         """List the newest slots: see `slotqueue.ops.recent`."""
-        return await recent(self.site, job=job, state=state, limit=limit)
+        return await recent(self.site, job=job, state=state, since=since, until=until, limit=limit)
 
     async def account(self, key: str) -> Account:
         """Tell what happened to one slot: see `slotqueue.ops.account`."""
         return await account(self.site, key)
+
+    async def replicas(self) -> list[ReplicaSeen]:
+        """List the replicas: see `slotqueue.ops.replicas`."""
+        return await replicas(self.site)
+
+    async def workers(self) -> list[WorkerSeen]:
+        """List the guarded workers: see `slotqueue.ops.workers`."""
+        return await workers(self.site)
+
+    async def audit(self, *, since: datetime, until: datetime | None = None, job: str | None = None) -> Audited:
+        """Find what should have run and did not: see `slotqueue.ops.audit`."""
+        return await audit(self.site, since=since, until=until, job=job)
 
     async def check(self, *, now: datetime | None = None) -> Checked:
         """Find what would go wrong: see `slotqueue.ops.check`."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple, Self
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.site import Site, job_of_key
-from slotqueue.ops.words import did_you_mean
+from slotqueue.ops.words import did_you_mean, instant
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
 from slotqueue.store.reading import Reader
 from slotqueue.store.readings import Gap, SlotKept
@@ -56,6 +57,27 @@ class SlotRow:
     missed_until: datetime | None = None
 
 
+class _Window(NamedTuple):
+    """Fire times in [since, until], ms; None for no limit."""
+
+    since: int | None
+    until: int | None
+
+    @classmethod
+    def of(cls, since: datetime | None, until: datetime | None) -> Self:
+        """Check it."""
+        for name, each in (("since", since), ("until", until)):
+            if each is not None and each.utcoffset() is None:
+                raise ConfigurationError(f"{each} has no zone; right is an aware datetime", argument=name)
+        if since is not None and until is not None and since > until:
+            raise ConfigurationError(f"{instant(since)} is later than {instant(until)}", argument="since")
+        return cls(None if since is None else to_ms(since), None if until is None else to_ms(until))
+
+    def holds(self, fire: int) -> bool:
+        """Whether a fire time lies in it."""
+        return (self.since is None or self.since <= fire) and (self.until is None or fire <= self.until)
+
+
 @dataclass(frozen=True, slots=True)
 class Recent:
     """Slots, the newest first. `is_complete` is False where older ones may fit as well and were not looked at."""
@@ -65,7 +87,13 @@ class Recent:
 
 
 async def recent(
-    site: Site, *, job: str | None = None, state: SlotState | Collection[SlotState] | None = None, limit: int = 20
+    site: Site,
+    *,
+    job: str | None = None,
+    state: SlotState | Collection[SlotState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = 20,
 ) -> Recent:
     """List the newest slots on record, and the gaps of slots that nobody decided.
 
@@ -73,19 +101,21 @@ async def recent(
         site: where to look.
         job: only slots of this job.
         state: only slots in this state, or in one of these.
+        since, until: only fire times in [since, until], aware instants; a gap counts by its newest slot.
         limit: how many at most, 1 to 1000.
 
     Raises:
-        ConfigurationError: a limit out of bounds, or a job that nobody knows.
+        ConfigurationError: a limit out of bounds, no time between the two instants, or a job that nobody knows.
         StoreUnavailable: ask again.
     """
     if not 1 <= limit <= MOST_ROWS:
         raise ConfigurationError(f"{limit} is not between 1 and {MOST_ROWS}", argument="limit")
+    window = _Window.of(since, until)
     reader = site.reader
     names = await _names(site, reader, job)
     states = frozenset([state] if isinstance(state, SlotState) else state or ())
     wanted = _LOOKED_AT if states else limit + _SPARE
-    keys = await _candidates(reader, names, states, wanted)
+    keys = await _candidates(reader, names, states, wanted, window)
     is_all = len(keys) < wanted
     if job is not None:
         keys = [key for key in keys if job_of_key(key) == job]
@@ -94,7 +124,10 @@ async def recent(
         keys = [key for key, word in zip(keys, found, strict=True) if word in states]
     rows = [_row(kept) for kept in await reader.slots(keys[: limit + _SPARE]) if kept.record or kept.damage]
     if not states or SlotState.MISSED in states:
-        gaps = [_gap_row(name, gap) for name, some in (await reader.gaps(names)).items() for gap in some]
+        known = set(names)
+        missed = [name for name in await reader.jobs_with_gaps() if name in known][:limit]
+        found_gaps = await reader.gaps(missed)
+        gaps = [_gap_row(name, gap) for name, some in found_gaps.items() for gap in some if window.holds(gap.until)]
         rows = sorted([*rows, *gaps], key=lambda row: (row.fire_time, row.key), reverse=True)
     return Recent(tuple(rows[:limit]), is_complete=is_all and len(rows) <= limit)
 
@@ -113,15 +146,17 @@ async def _names(site: Site, reader: Reader, job: str | None) -> list[str]:
     return [job]
 
 
-async def _candidates(reader: Reader, names: list[str], states: frozenset[SlotState], wanted: int) -> list[str]:
+async def _candidates(
+    reader: Reader, names: list[str], states: frozenset[SlotState], wanted: int, window: _Window
+) -> list[str]:
     """Keys that may fit, the newest first, from the shortest index that holds them all."""
     if states and all(state.is_open for state in states):
         keys = await reader.open_keys(wanted)
     elif states and states <= {SlotState.DEAD, SlotState.LOST}:
         keys = await reader.dead_keys(wanted)
     else:
-        keys = await reader.newest(names, wanted)
-    sound = [key for key in keys if job_of_key(key)]
+        keys = await reader.newest(names, wanted, since=window.since, until=window.until)
+    sound = [key for key in keys if job_of_key(key) and window.holds(to_ms(parse_key(key).fire_time))]
     return sorted(sound, key=lambda key: (parse_key(key).fire_time, key), reverse=True)
 
 

@@ -72,3 +72,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         return f"did you mean {' or '.join(map(repr, near))}?"
     shown = ", ".join(map(repr, sorted(names)[:10]))
     return f"known are {shown}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"
+
+
+def in_words(schedule: object) -> str:
+    """Say a schedule in English: "at 03:00 every day, Europe/Berlin", "every 5 min"."""
+    words, zone = getattr(schedule, "words", None), getattr(schedule, "tz", None)
+    if not isinstance(words, str):
+        return schedule_words(schedule)
+    return f"{words[:1].lower()}{words[1:]}" + (f", {zone}" if isinstance(zone, str) else "")

@@ -44,7 +44,7 @@ class Commands:
         """See `Verbs.register`."""
         args: list[str | int] = [epoch, replica.id, replica.about, int(is_last)]
         for job in jobs:
-            args += (job.job, job.schedule_version, job.since, job.decided)
+            args += (job.job, job.schedule_version, job.since, job.decided, job.schedule, job.about)
 
         def read(reply: Any) -> Registered:
             now, found, numbers = reply
@@ -52,9 +52,8 @@ class Commands:
             known = [Known(job.job, job.schedule_version, int(since), int(decided)) for job, since, decided in pairs]
             return Registered(int(now), found, known)
 
-        return Command(
-            "register", [self.keys.of(word) for word in ("epoch", "jobs", "decided", "replicas")], args, read
-        )
+        words = ("epoch", "jobs", "decided", "replicas", "schedules", "about", "past")
+        return Command("register", [self.keys.of(word) for word in words], args, read)
 
     def enlist(self, worker: Process) -> Command[int]:
         """See `Verbs.enlist`."""
@@ -81,7 +80,10 @@ class Commands:
 
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:
         """See `Verbs.miss`."""
-        keys = [self.keys.of("epoch"), self.keys.of("decided"), *(self.keys.missed(gap.job.name) for gap in gaps)]
+        keys = [
+            *(self.keys.of(word) for word in ("epoch", "decided", "gaps")),
+            *(self.keys.missed(gap.job.name) for gap in gaps),
+        ]
         args: list[str | int] = [replica, epoch]
         for gap in gaps:
             args += (gap.job.name, gap.after, gap.until, gap.job.terms.history, gap.why)

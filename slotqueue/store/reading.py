@@ -6,15 +6,12 @@ error. Only a Redis that does not answer, or a damaged key of the whole namespac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
-
-import redis
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from slotqueue.answers import StoredEntry
-from slotqueue.errors import StoreUnavailable
-from slotqueue.store.connections import UNREACHABLE
-from slotqueue.store.keys import Keys
+from slotqueue.store.asking import CHUNK, Asker, Queue
 from slotqueue.store.newest import Row, newest_of
 from slotqueue.store.readings import (
     Gap,
@@ -28,18 +25,9 @@ from slotqueue.store.readings import (
     process_of,
     slot_of,
 )
-from slotqueue.store.redis import AsyncStore
 
-T = TypeVar("T")
-
-_CHUNK = 1000
-"""Commands in one pipeline."""
-_WRONG_TYPE = "WRONGTYPE"
 _FLEET = ""
 """The field of the registry of jobs that says when any replica was last seen."""
-
-Queue = Callable[[Any], object]
-"""Puts one command on a pipeline."""
 
 
 class JobFacts(NamedTuple):
@@ -60,17 +48,13 @@ class JobFacts(NamedTuple):
     fleet_seen: int
 
 
-class Reader:
+class Reader(Asker):
     """Reads one namespace.
 
     Args:
         store: the coordinating Redis.
         namespace: what every key begins with.
     """
-
-    def __init__(self, store: AsyncStore, namespace: str) -> None:
-        self.keys = Keys(namespace)
-        self._store = store
 
     # ---- slots
 
@@ -84,9 +68,9 @@ class Reader:
             StoreUnavailable: ask again.
         """
         found: list[SlotKept] = []
-        for at in range(0, len(keys), _CHUNK // 8):
-            some = keys[at : at + _CHUNK // 8]
-            replies = await self._ask([queue for key in some for queue in self._questions(key)])
+        for at in range(0, len(keys), CHUNK // 8):
+            some = keys[at : at + CHUNK // 8]
+            replies = await self.ask([queue for key in some for queue in self._questions(key)])
             found += [slot_of(key, replies[i * 8 : (i + 1) * 8]) for i, key in enumerate(some)]
         return found
 
@@ -96,33 +80,39 @@ class Reader:
         def question(key: str) -> Queue:
             return lambda pipe: pipe.hget(self.keys.record(key), "state")
 
-        replies = await self._ask([question(key) for key in keys])
+        replies = await self.ask([question(key) for key in keys])
         return ["" if isinstance(reply, Exception) else reply or "" for reply in replies]
 
-    async def newest(self, jobs: Sequence[str], limit: int) -> list[str]:
+    async def newest(
+        self, jobs: Sequence[str], limit: int, *, since: int | None = None, until: int | None = None
+    ) -> list[str]:
         """Find the newest slots on record of some jobs, in a few rounds however many jobs there are.
 
         Args:
             jobs: names.
             limit: how many slots at most, > 0.
+            since, until: only fire times in [since, until], ms; None for no limit.
 
         Returns:
             Slot keys, the newest first.
         """
-        (reply,) = await self._ask([lambda pipe: pipe.hgetall(self.keys.of("decided"))])
-        decided = {job: as_number(text) for job, text in self._sound(reply).items()}
-        return [key for _, key in await newest_of(jobs, decided, limit, self._listed)]
+        (reply,) = await self.ask([lambda pipe: pipe.hgetall(self.keys.of("decided"))])
+        decided = {job: as_number(text) for job, text in self.sound(reply).items()}
+        if until is not None:
+            decided = {job: min(decided.get(job, until), until) for job in jobs}
+        window = ("+inf" if until is None else until, "-inf" if since is None else since)
+        return [key for _, key in await newest_of(jobs, decided, limit, partial(self._listed, window))]
 
     async def open_keys(self, limit: int) -> list[str]:
         """Ask for keys of open slots, by deadline."""
-        (reply,) = await self._ask([lambda pipe: pipe.zrange(self.keys.of("open"), 0, limit - 1)])
-        found: list[str] = self._sound(reply)
+        (reply,) = await self.ask([lambda pipe: pipe.zrange(self.keys.of("open"), 0, limit - 1)])
+        found: list[str] = self.sound(reply)
         return found
 
     async def dead_keys(self, limit: int) -> list[str]:
         """Ask for keys of dead letters and lost slots, the newest first."""
-        (reply,) = await self._ask([lambda pipe: pipe.zrevrange(self.keys.of("dead"), 0, limit - 1)])
-        found: list[str] = self._sound(reply)
+        (reply,) = await self.ask([lambda pipe: pipe.zrevrange(self.keys.of("dead"), 0, limit - 1)])
+        found: list[str] = self.sound(reply)
         return found
 
     # ---- jobs
@@ -130,7 +120,7 @@ class Reader:
     async def job(self, name: str) -> JobFacts:
         """Read what the namespace says of one job."""
         keys = self.keys
-        known, decided, gaps, paused, all_paused, fleet = await self._ask(
+        known, decided, gaps, paused, all_paused, fleet = await self.ask(
             [
                 lambda pipe: pipe.hget(keys.of("jobs"), name),
                 lambda pipe: pipe.hget(keys.of("decided"), name),
@@ -140,31 +130,41 @@ class Reader:
                 lambda pipe: pipe.hget(keys.of("jobs"), _FLEET),
             ],
         )
-        pauses = [as_number(each) for each in map(self._sound, (paused, all_paused)) if each is not None]
+        pauses = [as_number(each) for each in map(self.sound, (paused, all_paused)) if each is not None]
         until = None if not pauses else 0 if 0 in pauses else max(pauses)
         return JobFacts(
-            job_of(name, self._sound(known)),
-            as_number(self._sound(decided)),
+            job_of(name, self.sound(known)),
+            as_number(self.sound(decided)),
             _gaps(gaps),
             until,
-            as_number((self._sound(fleet) or "").partition(":")[0]),
+            as_number((self.sound(fleet) or "").partition(":")[0]),
         )
 
     async def jobs(self) -> dict[str, JobKnown]:
         """Read the registry: every job that any replica ever made known, by name."""
-        (found,) = await self._ask([lambda pipe: pipe.hgetall(self.keys.of("jobs"))])
-        known = {name: job_of(name, text) for name, text in self._sound(found).items() if name != _FLEET}
+        (found,) = await self.ask([lambda pipe: pipe.hgetall(self.keys.of("jobs"))])
+        known = {name: job_of(name, text) for name, text in self.sound(found).items() if name != _FLEET}
         return {name: each for name, each in known.items() if each is not None}
 
     async def job_names(self) -> list[str]:
         """Read the names of all known jobs."""
-        (found,) = await self._ask([lambda pipe: pipe.hkeys(self.keys.of("jobs"))])
-        return [name for name in self._sound(found) if name != _FLEET]
+        (found,) = await self.ask([lambda pipe: pipe.hkeys(self.keys.of("jobs"))])
+        return [name for name in self.sound(found) if name != _FLEET]
+
+    async def jobs_with_gaps(self, since: int = 0) -> list[str]:
+        """Find the jobs that have gaps of slots that nobody decided, the newest gap first.
+
+        Args:
+            since: only those whose newest gap reaches beyond, ms.
+        """
+        (reply,) = await self.ask([lambda pipe: pipe.zrevrangebyscore(self.keys.of("gaps"), "+inf", f"({since}")])
+        found: list[str] = self.sound(reply)
+        return found
 
     async def stored(self) -> list[StoredEntry]:
         """Read the jobs that are stored in Redis, in no order."""
-        (found,) = await self._ask([lambda pipe: pipe.hgetall(self.keys.of("stored"))])
-        return [StoredEntry.parse(name, entry) for name, entry in self._sound(found).items() if name]
+        (found,) = await self.ask([lambda pipe: pipe.hgetall(self.keys.of("stored"))])
+        return [StoredEntry.parse(name, entry) for name, entry in self.sound(found).items() if name]
 
     async def gaps(self, jobs: Sequence[str]) -> dict[str, list[Gap]]:
         """Read the gaps of slots that nobody decided, the newest 100 of each job, oldest first."""
@@ -172,15 +172,15 @@ class Reader:
         def question(job: str) -> Queue:
             return lambda pipe: pipe.lrange(self.keys.missed(job), 0, -1)
 
-        replies = await self._ask([question(job) for job in jobs])
+        replies = await self.ask([question(job) for job in jobs])
         return {job: _gaps(reply) for job, reply in zip(jobs, replies, strict=True)}
 
     # ---- processes
 
     async def tasks(self) -> dict[str, int]:
         """Read which tasks guarded workers know ("arq:send_digest"), and when such a worker was last seen, ms."""
-        (found,) = await self._ask([lambda pipe: pipe.zrange(self.keys.of("tasks"), 0, -1, withscores=True)])
-        return {task: as_instant(score) or 0 for task, score in self._sound(found)}
+        (found,) = await self.ask([lambda pipe: pipe.zrange(self.keys.of("tasks"), 0, -1, withscores=True)])
+        return {task: as_instant(score) or 0 for task, score in self.sound(found)}
 
     async def replicas(self) -> list[ProcessSeen]:
         """Read the registry of replicas, the one seen last first. One that vanished stays for a day."""
@@ -190,19 +190,7 @@ class Reader:
         """Read the registry of guarded workers, the one seen last first. One that vanished stays for a day."""
         return await self._processes("workers")
 
-    async def now(self) -> int:
-        """Read Redis's time, ms."""
-        node = await self._node()
-        ((seconds, micros),) = await self._ask([lambda pipe: pipe.execute_command("TIME", **node)])
-        return int(seconds) * 1000 + int(micros) // 1000
-
     # ---- how it asks
-
-    async def _node(self) -> dict[str, Any]:
-        try:
-            return await self._store.node()
-        except UNREACHABLE as error:
-            raise self._store.unavailable(error) from error
 
     def _questions(self, key: str) -> list[Queue]:
         claim, done, record, _ = self.keys.slot_of(key)
@@ -217,13 +205,17 @@ class Reader:
             lambda pipe: pipe.zscore(self.keys.of("dead"), key),
         ]
 
-    async def _listed(self, jobs: Sequence[str], limit: int) -> dict[str, list[Row]]:
+    async def _listed(
+        self, window: tuple[int | str, int | str], jobs: Sequence[str], limit: int
+    ) -> dict[str, list[Row]]:
         found: dict[str, list[Row]] = {}
 
         def question(job: str) -> Queue:
-            return lambda pipe: pipe.zrevrange(self.keys.listing(job), 0, limit - 1, withscores=True)
+            return lambda pipe: pipe.zrevrangebyscore(
+                self.keys.listing(job), *window, start=0, num=limit, withscores=True
+            )
 
-        replies = await self._ask([question(job) for job in jobs])
+        replies = await self.ask([question(job) for job in jobs])
         for job, reply in zip(jobs, replies, strict=True):
             rows = [] if isinstance(reply, Exception) else reply
             found[job] = [
@@ -234,34 +226,9 @@ class Reader:
         return found
 
     async def _processes(self, word: str) -> list[ProcessSeen]:
-        (found,) = await self._ask([lambda pipe: pipe.hgetall(self.keys.of(word))])
-        seen = [process_of(name, text) for name, text in self._sound(found).items()]
+        (found,) = await self.ask([lambda pipe: pipe.hgetall(self.keys.of(word))])
+        seen = [process_of(name, text) for name, text in self.sound(found).items()]
         return sorted(seen, key=lambda each: each.seen, reverse=True)
-
-    async def _ask(self, questions: Iterable[Queue]) -> list[Any]:
-        """Send questions by the thousand; a key of the wrong type is an answer, everything else raises."""
-        wanted, replies = list(questions), list[Any]()
-        try:
-            for at in range(0, len(wanted), _CHUNK):
-                async with self._store.client.pipeline(transaction=False) as pipe:
-                    for queue in wanted[at : at + _CHUNK]:
-                        queue(pipe)
-                    replies += await pipe.execute(raise_on_error=False)
-        except UNREACHABLE as error:
-            raise self._store.unavailable(error) from error
-        for reply in replies:
-            if isinstance(reply, redis.RedisError) and not str(reply).startswith(_WRONG_TYPE):
-                raise self._store.unavailable(reply) from reply
-        return replies
-
-    def _sound(self, reply: T) -> T:
-        """Take an answer about a key of the namespace: where that one is of another type, nothing can be said."""
-        if isinstance(reply, redis.RedisError):
-            raise StoreUnavailable(
-                f"Redis at {self._store.place.said}: a key of the namespace {self.keys.namespace!r} "
-                f"is of another type: {reply}"
-            ) from reply
-        return reply
 
 
 def _gaps(reply: Any) -> list[Gap]:  # noqa: ANN401 - a reply is anything until it is read

@@ -118,11 +118,12 @@ class SlotKept:
 
 
 class VersionKnown(NamedTuple):
-    """One schedule version of a job: known since, and last seen; ms of Redis's time."""
+    """One schedule version of a job: known since, last seen, and the fleet's uptime when it was; ms of Redis's time."""
 
     version: str
     since: int
     seen: int
+    uptime: int
 
 
 class JobKnown(NamedTuple):
@@ -219,14 +220,17 @@ def record_of(raw: Mapping[str, str]) -> tuple[Record | None, str]:
 
 def job_of(name: str, text: str | None) -> JobKnown | None:
     """Read an entry of the registry of jobs, "version:since:seen:uptime ..."; None where there is none."""
-    if text is None:
-        return None
+    return JobKnown(name, versions_of(text)) if text is not None else None
+
+
+def versions_of(text: str) -> tuple[VersionKnown, ...]:
+    """Read the versions of a job in the registry, "version:since:seen:uptime ..."."""
     versions = []
     for word in text.split():
-        version, _, times = word.partition(":")
-        since, _, seen = times.partition(":")
-        versions.append(VersionKnown(version, as_number(since), as_number(seen.partition(":")[0])))
-    return JobKnown(name, tuple(versions))
+        version, *times = word.split(":")
+        since, seen, uptime = (as_number(each) for each in (*times, "", "", "")[:3])
+        versions.append(VersionKnown(version, since, seen, uptime))
+    return tuple(versions)
 
 
 def gap_of(line: str) -> Gap | None:

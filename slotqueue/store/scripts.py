@@ -10,7 +10,8 @@ from importlib.resources import files
 
 _ABOUT_PROCESSES = frozenset({"register", "enlist", "leave", "miss", "overdue", "open_keys", "waiting", "own"})
 _ABOUT_STORED_JOBS = frozenset({"put", "remove", "changes", "restore"})
-_ABOUT_NO_SLOT = _ABOUT_PROCESSES | _ABOUT_STORED_JOBS
+_READ_ONLY = frozenset({"heads", "listed", "tally"})
+_ABOUT_NO_SLOT = _ABOUT_PROCESSES | _ABOUT_STORED_JOBS | _READ_ONLY
 _SENDS_OUT = frozenset({"claim", "take_over"})
 
 

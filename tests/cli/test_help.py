@@ -13,7 +13,10 @@ from slotqueue.cli import main
 from slotqueue.cli.verbs import Verb, Verbs
 from tests.cli.conftest import Slotqueue, Start
 
-VERBS = ["run", "tick", "sweep", "next", "check", "slots", "show", "jobs", "simulate"]
+VERBS = [
+    *("run", "tick", "sweep", "next", "check", "status", "slots", "show"),
+    *("audit", "replicas", "workers", "jobs", "simulate"),
+]
 
 
 @pytest.mark.parametrize("verb", [*VERBS, "jobs put", "jobs list", "jobs remove"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from slotqueue import Every
 from slotqueue.answers import Gap, Known, Offer, Run, Word
 from slotqueue.ops.words import instant
 from slotqueue.protocols import Process
@@ -266,7 +267,8 @@ def test_a_missed_gap_tells_from_when_to_when_and_why(slotqueue: Slotqueue, stag
     gap = Gap(stage.job(), now - 5 * HOUR, now - HOUR, "older than the lookback")
     stage.run(stage.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE))
     said = says(slotqueue, redis_url, hourly(3))
-    assert said.startswith("It was missed: nobody decided the slots after ")
+    assert said.startswith("It was missed: no replica with its job was up and in touch with Redis between ")
+    assert "and nobody decided the slots after " in said
     assert "(older than the lookback). Recorded at " in said
     found = told(slotqueue, redis_url, hourly(3))
     assert (found["state"], found["no_record"]) == (None, "missed")
@@ -338,8 +340,8 @@ def test_a_due_slot_that_nobody_decided_says_whether_replicas_are_up(
 ) -> None:
     register(stage, since=stage.now() - DAY)
     said = says(slotqueue, redis_url, hourly(1))
-    assert "nobody has decided it. A replica that knows the job was last seen " in said
-    assert "(they register every 5 min): if it is up, its next pass decides the slot." in said
+    assert "nobody has decided it. A replica was last seen " in said
+    assert "(they say so every 5 min): its next pass decides the slot." in said
     seen, _, about = stage.redis.hget("ran:replicas", "r1").partition(" ")
     stage.redis.hset("ran:replicas", "r1", f"{int(seen) - HOUR} {about}")
     assert "No replica was seen lately: the last one 1 h ago, and they" in says(slotqueue, redis_url, hourly(1))
@@ -371,6 +373,28 @@ def test_with_the_application_an_instant_between_is_no_slot(
         "It is not a slot of this schedule (every 1 h): it does not fire at 2026-10-02T03:07:00Z. "
         "The fire times next to it are 2026-10-02T03:00:00Z and 2026-10-02T04:00:00Z."
     ) in result.stdout
+
+
+def test_without_code_the_registry_tells_the_schedule(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    known = Known("rollup", "v1", stage.now() - DAY, 0, str(Every(hours=1)), stage.job().about)
+    stage.run(stage.verbs.register(Process("r1"), [known], epoch=EPOCH_VALUE, is_last=True))
+    due = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    said = says(slotqueue, redis_url, key_at("ran", "rollup", due + timedelta(minutes=7)))
+    assert said.startswith("It is not a slot of this schedule (every 1 h): it does not fire at ")
+    said = says(slotqueue, redis_url, key_at("ran", "rollup", due))
+    assert "nobody has decided it" in said
+    assert "only its application knows" not in said
+
+
+def test_a_slot_is_judged_by_the_schedule_that_was_in_force(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    now = stage.now()
+    stage.redis.hset("ran:jobs", mapping={"rollup": f"v2:{now - HOUR}:{now}:0", "": f"{now}:0"})
+    stage.redis.hset("ran:past", "rollup", f"v1:{now - 9 * HOUR}:{now - HOUR}")
+    stage.redis.hset("ran:schedules", mapping={"v1": "every 60s", "v2": "every 3600s"})
+    before = from_ms(now - 5 * HOUR).replace(minute=7, second=0, microsecond=0)
+    since = from_ms(now - 30 * 60_000).replace(second=30, microsecond=0)
+    assert "nobody has decided it" in says(slotqueue, redis_url, key_at("ran", "rollup", before))
+    assert "not a slot of this schedule (every 1 h)" in says(slotqueue, redis_url, key_at("ran", "rollup", since))
 
 
 def test_with_the_application_a_coming_slot_is_certain(

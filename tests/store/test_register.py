@@ -35,6 +35,10 @@ class Fleet:
                     parts[at] = str(int(parts[at]) - ms)
                 entries.append(":".join(parts))
             self.stage.redis.hset("ran:jobs", job, " ".join(entries))
+        for job, text in self.stage.redis.hgetall("ran:past").items():
+            past = [entry.split(":") for entry in text.split()]
+            entries = [f"{version}:{int(since) - ms}:{int(until) - ms}" for version, since, until in past]
+            self.stage.redis.hset("ran:past", job, " ".join(entries))
 
     def wait_while_up(self, ms: int, *jobs: Known, replica: str = "r1") -> None:
         """Let `ms` pass while a replica with these jobs registers every few minutes."""

@@ -1,6 +1,7 @@
 -- miss.lua: slots of these jobs that nobody decided, and that are not worth catching up.
 --
--- KEYS[1]  epoch   KEYS[2]  decided   then one a gap: the job's list of gaps, "after until recorded replica why"
+-- KEYS[1]  epoch   KEYS[2]  decided   KEYS[3]  zset  job -> up to when its newest gap reaches, ms
+-- then one a gap: the job's list of gaps, "after until recorded replica why"
 -- ARGV[1]  replica   ARGV[2]  epoch
 -- then five a gap: job, after (exclusive) ms, until (inclusive) ms, how long to keep it ms, why
 --
@@ -8,6 +9,7 @@
 -- continues the last one lengthens it. A list that is none is replaced. Returns from when each gap was recorded, 0 where nothing was missed;
 -- an empty list where the epoch is another.
 
+local KEEP = 91 * 86400000
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if redis.call('GET', KEYS[1]) ~= ARGV[2] then return {} end
@@ -31,13 +33,16 @@ local function miss(gaps, job, after, till, keep, why)
   redis.call('LTRIM', gaps, -100, -1)
   redis.call('PEXPIRE', gaps, keep)
   redis.call('HSET', KEYS[2], job, text(till))
+  redis.call('ZADD', KEYS[3], till, job)
   return from
 end
 
 local answers = {}
-for i = 3, #KEYS do
-  local at = 3 + (i - 3) * 5
+for i = 4, #KEYS do
+  local at = 3 + (i - 4) * 5
   answers[#answers + 1] = miss(KEYS[i], ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]),
     tonumber(ARGV[at + 3]), ARGV[at + 4])
 end
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - KEEP)
+redis.call('PEXPIRE', KEYS[3], KEEP)
 return answers

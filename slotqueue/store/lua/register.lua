@@ -4,8 +4,12 @@
 -- KEYS[2]  jobs        hash    job -> "version:since:seen:uptime ..." one each; "" -> "seen:uptime" of the fleet
 -- KEYS[3]  decided     hash    job -> every slot up to this fire time is decided, ms
 -- KEYS[4]  replicas    hash    replica id -> "seen about"
+-- KEYS[5]  schedules   hash    schedule version -> the schedule's text
+-- KEYS[6]  about       hash    job -> what else is said about it
+-- KEYS[7]  past        hash    job -> "version:since:until ..." of versions that are in force no more
 -- ARGV[1]  an epoch, should there be none   ARGV[2]  replica id   ARGV[3]  about the replica   ARGV[4]  "1": last chunk
--- then four a job: job, schedule version, since (0: none known), decided (0: none known)
+-- then six a job: job, schedule version, since (0: none known), decided (0: none known), the schedule's text, about
+-- the job (both "" where they were said before)
 --
 -- A version that nobody has seen for a while is dropped once another is there. A job that was away while replicas
 -- were up was removed, and owes nothing from then. "A while" is told by the fleet's uptime, which stands still while
@@ -13,6 +17,7 @@
 -- Returns {now, epoch, {since, decided, since, decided, ...}}.
 
 local LONGEST_GAP, QUARTER, DAY = 600000, 900000, 86400000
+local KEEP_PAST, MOST_PAST, KEEP_ABOUT = 91 * DAY, 50, 365 * DAY
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -22,10 +27,21 @@ uptime = tonumber(uptime or 0) + math.min(math.max(now - tonumber(last or now), 
 
 local function text(number) return string.format('%.0f', number) end
 
+-- Remember when versions were in force: what an audit expects of the time before.
+local function keep_past(job, gone)
+  local kept = {}
+  for entry, till in string.gmatch(redis.call('HGET', KEYS[7], job) or '', '(%w+:%d+:(%d+))') do
+    if now - tonumber(till) < KEEP_PAST then kept[#kept + 1] = entry end
+  end
+  for _, entry in ipairs(gone) do kept[#kept + 1] = entry end
+  redis.call('HSET', KEYS[7], job, table.concat(kept, ' ', math.max(1, #kept - MOST_PAST + 1)))
+end
+
 local function since_of(job, version, known)
-  local others, since = {}, nil
+  local others, gone, since = {}, {}, nil
   for name, first, seen, at in string.gmatch(redis.call('HGET', KEYS[2], job) or '', '(%w+):(%d+):(%d+):(%d+)') do
     local is_gone = uptime - tonumber(at) > QUARTER
+    if is_gone then gone[#gone + 1] = {name, first, tonumber(seen)} end
     if name == version then
       since = is_gone and now or tonumber(first)
     elseif not is_gone then
@@ -34,6 +50,12 @@ local function since_of(job, version, known)
   end
   if known > 0 then since = math.min(since or known, known) end
   since = since or now
+  for i, each in ipairs(gone) do
+    -- In force until this version came, unless it was gone by then.
+    local till = since < now and math.max(each[3], since) or each[3]
+    gone[i] = table.concat({each[1], each[2], text(till)}, ':')
+  end
+  if #gone > 0 then keep_past(job, gone) end
   others[#others + 1] = table.concat({version, text(since), text(now), text(uptime)}, ':')
   redis.call('HSET', KEYS[2], job, table.concat(others, ' '))
   return since
@@ -49,9 +71,11 @@ local function decided_of(job, known)
 end
 
 local answers = {}
-for at = 5, #ARGV, 4 do
+for at = 5, #ARGV, 6 do
   answers[#answers + 1] = since_of(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]))
   answers[#answers + 1] = decided_of(ARGV[at], tonumber(ARGV[at + 3]))
+  if ARGV[at + 4] ~= '' then redis.call('HSET', KEYS[5], ARGV[at + 1], ARGV[at + 4]) end
+  if ARGV[at + 5] ~= '' then redis.call('HSET', KEYS[6], ARGV[at], ARGV[at + 5]) end
 end
 
 if ARGV[4] == '1' then
@@ -63,6 +87,7 @@ if ARGV[4] == '1' then
   redis.call('HSET', KEYS[4], ARGV[2], text(now) .. ' ' .. ARGV[3])
   redis.call('PEXPIRE', KEYS[4], 2 * DAY)
   redis.call('HSET', KEYS[2], '', text(now) .. ':' .. text(uptime))
+  for _, key in ipairs({KEYS[5], KEYS[6], KEYS[7]}) do redis.call('PEXPIRE', key, KEEP_ABOUT) end
 end
-redis.call('PEXPIRE', KEYS[3], 365 * DAY)
+redis.call('PEXPIRE', KEYS[3], KEEP_ABOUT)
 return {now, redis.call('GET', KEYS[1]), answers}
