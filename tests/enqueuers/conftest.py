@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.enqueuers.bench import Bench, bench_for
+from tests.enqueuers.inprocess_system import InProcessSystem
 from tests.enqueuers.systems import System
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Server, ServerMissing
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from tests.enqueuers.arq_system import ArqSystem
     from tests.enqueuers.celery_system import CelerySystem
 
-_SYSTEMS = ["arq", "celery-redis", "celery-rabbitmq"]
+QUEUES = ["arq", "celery-redis", "celery-rabbitmq"]
+_SYSTEMS = ["inprocess", *QUEUES]
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +83,12 @@ def system_apart(
 @contextmanager
 def _system(request: pytest.FixtureRequest, redis_url: str, store_url: str, folder: Path) -> Iterator[System]:
     kind, _, broker = str(request.param).partition("-")
+    if kind == "inprocess":
+        if os.environ.get("SLOTQUEUE_TEST_CELERY") == "required":
+            pytest.skip("functions of a process are the same with and without Celery")
+        with _inprocess(redis_url, store_url, folder) as here:
+            yield here
+        return
     if importlib.util.find_spec(kind) is None:
         if kind == "celery" and os.environ.get("SLOTQUEUE_TEST_CELERY") == "required":
             pytest.fail("celery is not installed here, and SLOTQUEUE_TEST_CELERY=required", pytrace=False)
@@ -92,6 +100,16 @@ def _system(request: pytest.FixtureRequest, redis_url: str, store_url: str, fold
     broker_url = redis_url if broker == "redis" else request.getfixturevalue("rabbitmq").url
     with _celery(broker_url, redis_url, store_url, folder) as celery:
         yield celery
+
+
+@contextmanager
+def _inprocess(effects_url: str, store_url: str, folder: Path) -> Iterator[InProcessSystem]:
+    system = InProcessSystem(effects_url, store_url, folder)
+    try:
+        yield system
+    finally:
+        system.close()
+        print(system.logs())
 
 
 @contextmanager
