@@ -67,6 +67,19 @@ GUARDED = [
 ]
 """Workers with the guard: what they begin and finish is known."""
 
+_IN_LINE = "It had not begun: another replica runs it once `requeue_after` has passed."
+_RUN_AGAIN = "Another replica runs it again once the lease has passed."
+
+IN_PROCESS = [
+    _both("replica", Arrow.CLAIMED, "It had not begun: another replica runs it once its grace has passed.", 1, "done"),
+    _both("replica", Arrow.CONFIRMED, _IN_LINE, 1, "done"),
+    Fault("replica", Arrow.BEGUN, Outcome(_RUN_AGAIN, 1, "done"), Outcome(_LOST, 0, "lost")),
+    Fault("replica", Arrow.RUNNING, Outcome(_RUN_AGAIN, 2, "done"), Outcome(_LOST, 1, "lost")),
+    Fault("replica", Arrow.RETURNED, Outcome(_RUN_AGAIN, 2, "done"), Outcome(_UNKNOWABLE, 1, "lost")),
+    _both("replica", Arrow.FINISH_UNHEARD, "The done marker is there, and stops every later copy.", 1, "done"),
+]
+"""Functions of the replica's own process (`@slots.job`): whoever won a slot runs it."""
+
 _MAYBE_TWICE = "Another replica sends it again: nobody reports that it has run."
 _ARQS_AFFAIR = "Sent once; the crash is arq's affair, and arq runs it again."
 

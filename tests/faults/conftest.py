@@ -29,6 +29,21 @@ def unguarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     yield from _crew(tmp_path_factory.mktemp("unguarded"), is_guarded=False)
 
 
+@pytest.fixture(scope="module")
+def in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Replicas that run the functions themselves."""
+    jobs = [{**job, "requeue_after": 1} for job in JOBS]
+    with Server() as server:
+        folder = tmp_path_factory.mktemp("here")
+        fleet = Fleet(server.url, folder, jobs=jobs, is_here=True, sweep_every=0.2, grace_ms=1000)
+        try:
+            fleet.replica("standby", late=0.3)
+            yield fleet
+        finally:
+            fleet.close()
+            print(fleet.logs())
+
+
 def _crew(folder: Path, *, is_guarded: bool) -> Iterator[Fleet]:
     with Server() as server:
         fleet = Fleet(server.url, folder, jobs=JOBS, is_guarded=is_guarded, sweep_every=0.2, grace_ms=1000)

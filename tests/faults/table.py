@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.faults.arrows import GUARDED, UNGUARDED, Fault, Outcome
+from tests.faults.arrows import GUARDED, IN_PROCESS, UNGUARDED, Fault, Outcome
 
 BEGIN, END = "<!-- guarantees -->", "<!-- /guarantees -->"
 ROOT = Path(__file__).parents[2]
@@ -17,6 +17,8 @@ def table() -> str:
     parts = [
         "With guarded workers (`@slots.worker`):",
         _rows(GUARDED),
+        "Functions of the process (`@slots.job`), which the replica that won a slot runs itself:",
+        _rows(IN_PROCESS),
         "With workers that are not guarded, whose messages are sent once:",
         _rows(UNGUARDED),
     ]

@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 
 from slotqueue.slots import key_at, parse_key
-from tests.faults.arrows import GUARDED, UNGUARDED, Fault
+from tests.faults.arrows import GUARDED, IN_PROCESS, UNGUARDED, Fault
 from tests.fleet.deaths import STRUCK
 from tests.fleet.fleet import Child, Fleet, eventually
 from tests.fleet.orders import Arrow
@@ -36,9 +36,14 @@ async def test_with_unguarded_workers(fault: Fault, unguarded: Fleet) -> None:
     await _strike_both(fault, unguarded, is_arq_alone=fault.victim == "worker")
 
 
+@pytest.mark.parametrize("fault", IN_PROCESS, ids=lambda fault: f"{fault.victim} killed {fault.arrow}")
+async def test_with_functions_of_the_process(fault: Fault, in_process: Fleet) -> None:
+    await _strike_both(fault, in_process, is_arq_alone=False)
+
+
 async def _strike_both(fault: Fault, fleet: Fleet, *, is_arq_alone: bool) -> None:
     """Kill one process at a slot of each job, and watch both slots and the next ones."""
-    await fleet.are_ready(*fleet.children[:2])
+    await fleet.are_ready(*(child for child in fleet.children if not child.name.startswith("doomed")))
     fleet.redis.delete(STRUCK)
     start = fleet.replica if fault.victim == "replica" else partial(fleet.worker, worker={"poll_delay": 0.02})
     victims = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.arrows import GUARDED, UNGUARDED
+from tests.faults.arrows import GUARDED, IN_PROCESS, UNGUARDED
 from tests.faults.table import DOCUMENTS, table, written_in
 from tests.fleet.orders import Arrow
 
@@ -19,3 +19,4 @@ def test_the_table_of_guarantees_is_the_one_that_is_tested(document: Path) -> No
 def test_every_arrow_is_in_the_table() -> None:
     assert [fault.arrow for fault in GUARDED] == list(Arrow)
     assert {fault.arrow for fault in UNGUARDED} < set(Arrow)
+    assert {fault.arrow for fault in IN_PROCESS} < set(Arrow)

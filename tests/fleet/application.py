@@ -32,10 +32,10 @@ from arq.worker import func
 import slotqueue.app
 import slotqueue.store.commands
 import slotqueue.worker_systems
-from slotqueue import Cron, Every, Policy, SlotQueue
+from slotqueue import Cron, Every, Policy, SlotQueue, current_slot
 from slotqueue.clock import RedisClock
 from slotqueue.events import Event
-from tests.fleet.deaths import STRUCK, Doom, MortalEnqueuer, MortalStore
+from tests.fleet.deaths import STRUCK, Doom, MortalEnqueuer, MortalLine, MortalStore
 
 broker_url = orders.broker_url or orders.effects_url
 effects = redis.Redis.from_url(orders.effects_url)
@@ -60,7 +60,7 @@ def tell(event: Event) -> None:
 
 slots = SlotQueue(
     orders.url,
-    enqueuer=MortalEnqueuer(broker_url, doom, enqueue_ms=orders.enqueue_ms),
+    enqueuer=MortalLine(doom) if orders.is_here else MortalEnqueuer(broker_url, doom, enqueue_ms=orders.enqueue_ms),
     namespace=orders.namespace,
     defaults=Policy(on_crash="complete", lease=1),
     replica=orders.name,
@@ -71,8 +71,17 @@ slots = SlotQueue(
 
 
 def _add(*, name: str, every: float = 0, offset: float = 0, cron: str = "", **more: Any) -> None:
-    more.setdefault("task", "quick")
-    slots.add(name, Cron(cron) if cron else Every(seconds=every, offset=offset), **more)
+    schedule = Cron(cron) if cron else Every(seconds=every, offset=offset)
+    if orders.is_here:
+        slots.job(schedule, name=name, **more)(here)
+    else:
+        slots.add(name, schedule, **{"task": "quick", **more})
+
+
+async def here() -> None:
+    key = current_slot().key
+    effects.rpush(f"effects:{key}", json.dumps({"what": "ran", "by": orders.name, "pid": os.getpid()}))
+    doom.strike(Arrow.RUNNING, key)
 
 
 for _job in orders.jobs:

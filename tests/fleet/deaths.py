@@ -13,6 +13,7 @@ from redis.asyncio.connection import Connection
 
 from slotqueue.answers import Run
 from slotqueue.enqueuers.arq import ArqEnqueuer
+from slotqueue.enqueuers.inprocess import InProcessEnqueuer
 from slotqueue.messages import Delivery, Message, Waiting
 from slotqueue.protocols import Command
 from slotqueue.slots import parse_key
@@ -84,6 +85,22 @@ class MortalEnqueuer:
         await self._arq.close()
 
 
+class MortalLine(InProcessEnqueuer):
+    """Runs functions in this process, and dies before or after an enqueue."""
+
+    def __init__(self, doom: Doom) -> None:
+        super().__init__()
+        self._doom = doom
+
+    async def enqueue(self, messages: Sequence[Message]) -> Sequence[Delivery]:
+        for message in messages:
+            self._doom.strike(Arrow.CLAIMED, message.slip.key)
+        answers = await super().enqueue(messages)
+        for message in messages:
+            self._doom.strike(Arrow.ENQUEUED, message.slip.key)
+        return answers
+
+
 class MortalStore(AsyncStore):
     """Dies at a verb: before it, after its answer, or with the command on its way and the answer unread."""
 
@@ -94,16 +111,7 @@ class MortalStore(AsyncStore):
         slots = [key for key in command.keys if f"{key}:done" in command.keys]
         doom, verb = self.doom, command.script
         for key in slots:
-            if verb == "begin":
-                doom.strike(Arrow.TAKEN, key)
-            if verb == "finish":
-                doom.strike(Arrow.RETURNED, key)
-                if doom.is_due(Arrow.FINISH_UNSENT, key):
-                    await self._say_to_nobody(command)
-                    doom.end(key)
-                if doom.is_due(Arrow.FINISH_UNHEARD, key):
-                    await self._say_without_listening(command, until=f"{key}:done")
-                    doom.end(key)
+            await self._before(command, key)
         if verb == "take_over":
             await asyncio.sleep(self.sweep_ms / 1000)
         answer = await super().run(command)
@@ -113,6 +121,22 @@ class MortalStore(AsyncStore):
             if verb == "begin" and isinstance(answer, Run):
                 doom.strike(Arrow.BEGUN, key)
         return answer
+
+    async def _before(self, command: Command[Any], key: str) -> None:
+        """Die before the verb has had its answer."""
+        doom = self.doom
+        if command.script == "begin":
+            doom.strike(Arrow.TAKEN, key)
+            if doom.is_due(Arrow.CONFIRMED, key):  # in a process that is replica and worker, the confirm comes first
+                await asyncio.Event().wait()
+        if command.script == "finish":
+            doom.strike(Arrow.RETURNED, key)
+            if doom.is_due(Arrow.FINISH_UNSENT, key):
+                await self._say_to_nobody(command)
+                doom.end(key)
+            if doom.is_due(Arrow.FINISH_UNHEARD, key):
+                await self._say_without_listening(command, until=f"{key}:done")
+                doom.end(key)
 
     async def _say_without_listening(self, command: Command[T], *, until: str) -> None:
         """Send the command, leave its answer in the socket, and wait until it has had its effect."""

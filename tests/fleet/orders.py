@@ -40,6 +40,7 @@ class Orders:
         late: seconds by which this replica decides behind a slot's time.
         worker: more of arq's worker settings.
         functions: more of them: name -> one that there is, and what goes to `arq.func`.
+        is_here: whether the jobs are functions of the replicas' own processes.
         is_guarded: whether slotqueue is connected to the worker.
         arrow: where to die; "" for never.
         doomed: the job at whose first slot to die.
@@ -61,6 +62,7 @@ class Orders:
     late: float = 0.0
     worker: dict[str, Any] = field(default_factory=dict)
     functions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    is_here: bool = False
     is_guarded: bool = True
     arrow: str = ""
     doomed: str = ""
