@@ -47,7 +47,7 @@ class Policy:
             period and 1 h.
         lease: how long a worker may be silent before its slot is taken over, 1 s to 1 day.
         requeue_after: a queued slot is enqueued again after this long, doubling; None for never. Default: 5 min
-            under `on_crash="complete"`, never under `"skip"`.
+            under `on_crash="complete"`, never under `"skip"`; 30 s for functions of the process.
         max_attempts: attempts until the slot is dead, 1 to 1000. A crash or a final failure spends one.
         retention: how long claim and done marker live. Default: the longer of 24 h and 10 periods.
         history: how long the record lives after the end. Default: 200 periods, at most 90 days, never below

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import redis
 
 from tests.acceptance.test_readme import BIN, Printing
+from tests.embedding.serving import Serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -40,6 +42,29 @@ def test_the_arq_service_charges_each_customer_once_a_slot(redis_url: str, monke
     finally:
         for process in started:
             process.stop()
+
+
+def test_the_fastapi_service_runs_light_jobs_itself_and_sends_heavy_ones_to_arq(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    needs("arq")
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    shutil.copy(EXAMPLES / "fastapi_service" / "app.py", tmp_path)
+    worker = Printing([str(BIN / "arq"), "app.WorkerSettings"], tmp_path)
+    service = Serving(["uvicorn", "app:app", "--workers", "2", "--port", "{port}"], tmp_path, redis_url)
+    try:
+        assert service.process.pid not in service.has_replicas(2)
+        service.answers("/ready", 200)
+        worker.await_line("report ● ")
+        service.has_done("refresh_rates", 2)
+        service.answers("/rates", 200)
+        written = service.redis.lrange("ledger", 0, -1)
+        assert len(written) == len(set(written)), "each slot once, over all processes"
+        assert service.terminate() < 10
+        assert service.pids() == set()
+    finally:
+        service.close()
+        worker.stop()
 
 
 def test_the_celery_service_charges_each_customer_once_a_slot(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
