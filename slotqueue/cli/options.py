@@ -79,6 +79,8 @@ def site_from(app: str | None, redis: str | None, namespace: str | None, *, own_
     """
     if app is not None or (redis is None and os.environ.get(APP_VARIABLE)):
         found = load_app(app)
+        if redis is None and namespace is None:
+            return Site.of(found)
         name = namespace or found.namespace
         check_namespace(name)
         return Site(AsyncStore(redis or found.redis, name), name, found)

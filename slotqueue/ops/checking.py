@@ -89,12 +89,13 @@ async def _check_namespace(site: Site, now: datetime | None) -> Checked:
     queued = check_queued(await reader.slots(await reader.open_keys(_OPEN_LOOKED_AT)), at)
     if site.app is None:
         return Checked((), (*check_workers_alone(tasks, at), *queued), asked_redis=True)
+    owners = _check_owner(site.app, await reader.owner())
     jobs, findings = _check_jobs(site.app, now or datetime.now(UTC), tasks)
     mine = list(site.app.jobs.values())
     workers = await reader.workers()
     guards = [*check_guards(mine, tasks, at, workers), *check_overlaps(mine, tasks)]
     aims = check_aims(mine, site.app.enqueuers, workers)
-    return Checked(tuple(jobs), (*findings, *guards, *aims, *queued), asked_redis=True)
+    return Checked(tuple(jobs), (*owners, *findings, *guards, *aims, *queued), asked_redis=True)
 
 
 def check_jobs(app: SlotQueue, *, now: datetime | None = None) -> Checked:
@@ -130,6 +131,16 @@ def _check_jobs(
 
 def _without_job(error: ConfigurationError) -> str:
     return f"{error.argument}: {error.problem}" if error.argument else error.problem
+
+
+def _check_owner(app: SlotQueue, owner: str | None) -> list[Finding]:
+    if app.app is None or owner in {None, app.app}:
+        return []
+    text = (
+        f"{app.namespace!r} belongs to the app {owner!r}, and this is {app.app!r}, which is refused there: "
+        "give it a namespace of its own"
+    )
+    return [Finding(Severity.PROBLEM, "namespace", text)]
 
 
 async def _check_redis(store: AsyncStore) -> list[Finding]:

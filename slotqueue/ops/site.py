@@ -48,7 +48,7 @@ class Site:
     @classmethod
     def of(cls, app: SlotQueue) -> Self:
         """Look into the Redis of an application, over a connection of its own."""
-        return cls(AsyncStore(app.redis, app.namespace), app.namespace, app)
+        return cls(app.store.another(), app.namespace, app)
 
     @property
     def reader(self) -> Reader:

@@ -96,6 +96,7 @@ async def check_redis(store: AsyncStore) -> Health:
         *_about_version(info),
         *_about_role(info),
         *([] if store.place.is_cluster else _about_cluster(info, store.verbs.keys.namespace)),
+        *_about_replicas(info, store.replicas_to_ack),
         *_about_eviction(info, config["maxmemory-policy"]),
         *_about_clock(clock),
         *_about_persistence(info, config["save"], config["appendonly"]),
@@ -174,6 +175,19 @@ def _about_cluster(info: Mapping[str, Any], namespace: str) -> list[Finding]:
     if "cluster" not in {info.get("redis_mode"), info.get("server_mode")}:  # Valkey's word is the second
         return []
     return [Finding(Level.ERROR, "the server is a node of a cluster, asked as if alone", how_to_cluster(namespace))]
+
+
+def _about_replicas(info: Mapping[str, Any], wanted: int) -> list[Finding]:
+    there = info.get("connected_slaves")
+    if not isinstance(there, int) or there >= wanted:
+        return []
+    return [
+        Finding(
+            Level.ERROR,
+            f"replicas of Redis that are connected: {there}; replicas_to_ack={wanted} waits for more, in vain",
+            "connect them, or lower replicas_to_ack",
+        )
+    ]
 
 
 def _about_eviction(info: Mapping[str, Any], policy: str | None) -> list[Finding]:

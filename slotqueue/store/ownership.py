@@ -23,7 +23,7 @@ class Ownership:
 
     def __init__(self, verbs: Commands, app: str | None) -> None:
         if app is not None and not (0 < len(app) <= _LONGEST and app.isprintable()):
-            raise ConfigurationError(f"{app!r} is not a name of 1 to {_LONGEST} printable characters", argument="app")
+            raise ConfigurationError(f"{app!r} is no name of 1 to {_LONGEST} printable characters", argument="app")
         self.app = app
         self.question = verbs.own(app or "")
         self._namespace = verbs.keys.namespace

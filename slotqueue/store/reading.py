@@ -175,6 +175,12 @@ class Reader(Asker):
         replies = await self.ask([question(job) for job in jobs])
         return {job: _gaps(reply) for job, reply in zip(jobs, replies, strict=True)}
 
+    async def owner(self) -> str | None:
+        """Read which application has said that the namespace is its own; None where none has."""
+        (found,) = await self._ask([lambda pipe: pipe.get(self.keys.of("app"))])
+        owner: str | None = self._sound(found)
+        return owner
+
     # ---- processes
 
     async def tasks(self) -> dict[str, int]:

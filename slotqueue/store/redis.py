@@ -67,7 +67,8 @@ class AsyncStore(_Runner):
         super().__init__(redis, namespace, app=app)
         self.connects = 0
         """How many connections were made so far."""
-        self._replicas_to_ack = replicas_to_ack
+        self.replicas_to_ack = replicas_to_ack
+        self._redis = redis
         self._client: Any = None
         self._owner: object = None
 
@@ -88,11 +89,11 @@ class AsyncStore(_Runner):
 
     async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
         """See `slotqueue.protocols.Store.run_acknowledged`."""
-        if not self._replicas_to_ack:
+        if not self.replicas_to_ack:
             return await self.run(command), ""
         if self.ownership.is_due(command.script):
             self.ownership.judge(self.place.said, await self._send(self.ownership.question))
-        wanted = self._replicas_to_ack
+        wanted = self.replicas_to_ack
         reply, acknowledged = await self._send_and_wait(command)
         if acknowledged >= wanted:
             return command.read(reply), ""
@@ -120,6 +121,11 @@ class AsyncStore(_Runner):
         client = await self.client.initialize()
         return {"target_nodes": client.get_node_from_key(self.verbs.keys.of("epoch"))}
 
+    def another(self) -> AsyncStore:
+        """Make one like this, with connections of its own."""
+        keys, app = self.verbs.keys, self.ownership.app
+        return AsyncStore(self._redis, keys.namespace, app=app, replicas_to_ack=self.replicas_to_ack)
+
     async def close(self) -> None:
         """Close the connections of this loop."""
         if self._owner == (os.getpid(), asyncio.get_running_loop()):
@@ -145,8 +151,8 @@ class AsyncStore(_Runner):
             node = await self.node()
             for _ in range(2):
                 pipe = client.pipeline(transaction=False)
-                pipe.evalsha(script.sha, len(command.keys), *command.keys, *command.args)
-                pipe.execute_command("WAIT", self._replicas_to_ack, ACKNOWLEDGE_MS, **node)
+                pipe.execute_command("EVALSHA", script.sha, len(command.keys), *command.keys, *command.args)
+                pipe.execute_command("WAIT", self.replicas_to_ack, ACKNOWLEDGE_MS, **node)
                 reply, acknowledged = await pipe.execute(raise_on_error=False)
                 if not isinstance(reply, redis.exceptions.NoScriptError):
                     break

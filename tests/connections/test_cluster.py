@@ -97,6 +97,16 @@ async def test_a_node_that_takes_the_hash_slot_over_is_found(cluster: str, nodes
     _move(nodes, TAGGED)
 
 
+async def test_replicas_are_waited_for_at_the_node_of_the_namespace(cluster: str, nodes: list[Server]) -> None:
+    for node in nodes:
+        node.ask("SCRIPT FLUSH")
+    async with opened(cluster, TAGGED, replicas_to_ack=1) as store:
+        say = store.verbs.register(Process("r1"), [], epoch="e", is_last=True)
+        answer, doubt = await store.run_acknowledged(say)
+        assert answer.epoch == "e"
+        assert doubt == "0 of 1 replicas of Redis acknowledged the claim within 1 s"
+
+
 # ---- health
 
 

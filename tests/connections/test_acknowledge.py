@@ -1,0 +1,84 @@
+"""`replicas_to_ack`: what is enqueued is known to a replica of Redis, or it is put off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TypeVar
+
+import pytest
+
+from slotqueue import ConfigurationError, Every, Policy, SlotQueue
+from slotqueue.events import EnqueueRefused, Event, SlotTakenOver
+from slotqueue.ops.checking import check
+from slotqueue.ops.site import Site
+from tests.connections.enqueuers import Listing
+from tests.connections.replication import primary_with_replica
+from tests.servers import Server
+
+T = TypeVar("T", bound=Event)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[Server, Server]]:
+    with primary_with_replica() as pair:
+        yield pair
+
+
+async def test_a_slot_is_enqueued_once_a_replica_has_its_claim_and_put_off_until_then(
+    pair: tuple[Server, Server],
+) -> None:
+    primary, replica = pair
+    listing, events = Listing(), list[Event]()
+    slots = SlotQueue(
+        primary.url,
+        enqueuer=listing,
+        defaults=Policy(on_crash="complete"),
+        replicas_to_ack=1,
+        sweep_every=0.1,
+        on_event=events.append,
+    )
+    slots.add("mail", Every(seconds=1))
+    try:
+        async with slots:
+            first = await listing.next()
+            assert replica.ask(f"GET {first.slip.key}") == primary.ask(f"GET {first.slip.key}") != ""
+            replica.pause()
+            while not (refused := _told(events, EnqueueRefused)):
+                await asyncio.wait_for(slots.store.client.ping(), 5)
+            while len(_told(events, EnqueueRefused)) < 2:
+                await asyncio.wait_for(slots.store.client.ping(), 5)
+            so_far = {message.slip.key for message in listing.messages}
+            assert [each for each in refused if each.key in so_far] == []
+            replica.resume()
+            waiting = {each.key for each in _told(events, EnqueueRefused)}
+            while waiting - {message.slip.key for message in listing.messages}:
+                await listing.next()
+    finally:
+        replica.resume()
+    assert "0 of 1 replicas of Redis acknowledged the claim within 1 s" in refused[0].problem
+    assert {each.key for each in _told(events, SlotTakenOver)} >= {refused[0].key}
+    sent = [message.slip.key for message in listing.messages]
+    assert len(sent) == len(set(sent))
+    primary.flush()
+
+
+async def test_check_misses_replicas_that_are_waited_for(pair: tuple[Server, Server]) -> None:
+    primary, _ = pair
+    for wanted in (1, 2):
+        site = Site.of(SlotQueue(primary.url, replicas_to_ack=wanted))
+        checked = await check(site)
+        await site.close()
+        assert checked.is_sound is (wanted == 1), checked
+    assert "replicas of Redis that are connected: 1; replicas_to_ack=2 waits for more" in str(checked.findings)
+
+
+@pytest.mark.parametrize("wrong", [-1, 11, True, 1.0, "1"])
+def test_a_number_of_replicas_that_cannot_be_is_refused(wrong: int) -> None:
+    with pytest.raises(ConfigurationError, match="no number of replicas") as caught:
+        SlotQueue("redis://localhost", replicas_to_ack=wrong)
+    assert caught.value.argument == "replicas_to_ack"
+
+
+def _told(events: list[Event], kind: type[T]) -> list[T]:
+    return [event for event in events if isinstance(event, kind)]
