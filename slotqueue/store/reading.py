@@ -177,8 +177,8 @@ class Reader(Asker):
 
     async def owner(self) -> str | None:
         """Read which application has said that the namespace is its own; None where none has."""
-        (found,) = await self._ask([lambda pipe: pipe.get(self.keys.of("app"))])
-        owner: str | None = self._sound(found)
+        (found,) = await self.ask([lambda pipe: pipe.get(self.keys.of("app"))])
+        owner: str | None = self.sound(found)
         return owner
 
     # ---- processes
