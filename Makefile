@@ -56,7 +56,7 @@ test-celery: $(VENV)-celery/.tests
 test-both: $(VENV)-both/.tests
 	@echo "With arq and a Celery beside it"
 	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(TOGETHER) tests/unit tests/beat $(ARGS)
-	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(PROCESSES) -k "not rabbitmq" tests/enqueuers/test_celery_enqueuer.py $(ARGS)
+	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(PROCESSES) -k "not rabbitmq" tests/enqueuers/test_celery_enqueuer.py tests/acceptance/test_compose.py $(ARGS)
 
 test-fast: $(VENV)/.dev  ## Run the tests that are quick and start no processes
 	@$(PYTEST) -m "not processes and not alone and not slow" -n $(WORKERS) --maxprocesses 8 $(ARGS)

@@ -4,6 +4,7 @@
 - `redis_url`: its URL, with all data dropped.
 - `own_server`: a fresh server for one test, which may kill, pause and restart it and change its settings.
 - `durable_server`: the same with an append-only log, so that its data outlives a kill.
+- `rabbitmq`: one RabbitMQ for the session, started where a test first asks for it.
 
 Every test in `tests/races`, `tests/faults` and `tests/demo` is marked `processes`.
 
@@ -22,6 +23,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.rabbitmq import RabbitMQ
 from tests.servers import Server, ServerMissing, requested_kind
 
 _PROCESS_FOLDERS = {"races", "faults", "demo"}
@@ -110,3 +112,16 @@ def own_server() -> Iterator[Server]:
 def durable_server() -> Iterator[Server]:
     with _new_server(appendonly=True) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMQ]:
+    """One RabbitMQ for the session."""
+    try:
+        node = RabbitMQ()
+    except ServerMissing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+    with node:
+        yield node

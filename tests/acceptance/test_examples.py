@@ -22,9 +22,11 @@ pytestmark = pytest.mark.processes
 
 
 def test_every_example_has_a_test() -> None:
-    """That of `examples/NAME` begins with `test_the_NAME_`."""
+    """That of `examples/NAME` begins with `test_the_NAME_`, or has a module `test_NAME` of its own."""
     examples = {folder.name for folder in EXAMPLES.iterdir() if (folder / "app.py").exists()}
+    modules = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
     tests = [name for name in globals() if name.startswith("test_the_")]
+    examples -= modules
     assert {name for name in examples if not any(each.startswith(f"test_the_{name}_") for each in tests)} == set()
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.processes
 class Printing:
     """A started command whose lines are awaited."""
 
-    def __init__(self, command: list[str], folder: Path) -> None:
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    def __init__(self, command: list[str], folder: Path, environment: Mapping[str, str] = os.environ) -> None:
+        environment = {**environment, "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

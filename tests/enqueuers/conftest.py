@@ -18,8 +18,7 @@ import pytest
 from tests.enqueuers.bench import Bench, bench_for
 from tests.enqueuers.inprocess_system import InProcessSystem
 from tests.enqueuers.systems import System
-from tests.rabbitmq import RabbitMQ
-from tests.servers import Server, ServerMissing
+from tests.servers import Server
 
 if TYPE_CHECKING:
     from tests.enqueuers.arq_system import ArqSystem
@@ -27,19 +26,6 @@ if TYPE_CHECKING:
 
 QUEUES = ["arq", "celery-redis", "celery-rabbitmq"]
 _SYSTEMS = ["inprocess", *QUEUES]
-
-
-@pytest.fixture(scope="session")
-def rabbitmq() -> Iterator[RabbitMQ]:
-    """One RabbitMQ for the session."""
-    try:
-        node = RabbitMQ()
-    except ServerMissing as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
-    with node:
-        yield node
 
 
 @pytest.fixture(params=_SYSTEMS)
