@@ -165,6 +165,17 @@ class SlotTakenOver(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class SlotOrdered(Event):
+    """An operator wants a slot, and this replica enqueues it: retried, rerun, triggered, backfilled."""
+
+    text: ClassVar[str] = "{key} goes out for an operator; enqueue number {n} by {replica} follows"
+    key: str
+    job: str
+    replica: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
 class SlotEnded(Event):
     """The sweep found that an open slot is over: missed, skipped or done."""
 

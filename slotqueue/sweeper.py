@@ -23,6 +23,7 @@ from slotqueue.events import (
     SlotEnded,
     SlotLetGo,
     SlotLost,
+    SlotOrdered,
     SlotTakenOver,
 )
 from slotqueue.jobs import Job
@@ -34,6 +35,8 @@ from slotqueue.slots import SlotState, parse_key
 _BATCH = 200
 _BATCHES_A_SWEEP = 50
 _LOOKED_UP_A_SWEEP = 100
+_BY_HAND = {"ordered", *(state.value for state in SlotState if not state.is_open)}
+"""What an operator's slot was before: an ended one, or none at all."""
 
 
 class Sweeper:
@@ -138,6 +141,8 @@ class Sweeper:
         job = _job_name(key)
         if takeover.slip and takeover.before == SlotState.HELD:
             self.emit(SlotLetGo(key, job, self.replica.id, takeover.slip.n))
+        elif takeover.slip and takeover.before in _BY_HAND:
+            self.emit(SlotOrdered(key, job, self.replica.id, takeover.slip.n))
         elif takeover.slip:
             self.emit(SlotTakenOver(key, job, self.replica.id, takeover.before, takeover.slip.n))
         elif word is Word.LOST:

@@ -93,6 +93,11 @@ def site_from(app: str | None, redis: str | None, namespace: str | None, *, own_
     return Site.at(url, namespace or os.environ.get(NAMESPACE_VARIABLE) or own_namespace or DEFAULT_NAMESPACE)
 
 
+def is_place_known(redis: str | None) -> bool:
+    """Whether anything but the application argument says where to look."""
+    return redis is not None or bool(os.environ.get(APP_VARIABLE) or os.environ.get(REDIS_VARIABLE))
+
+
 def ask(site: Site, question: Callable[[Site], Awaitable[T]]) -> T:
     """Ask a site and close it."""
 

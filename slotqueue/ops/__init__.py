@@ -1,4 +1,4 @@
-"""What an operator asks: async functions over a `Site`, each answering with frozen values. Nothing here prints.
+"""What an operator asks and does: async functions over a `Site` that answer with frozen values. Nothing prints.
 
 >>> (await slots.ops.account("ran:rollup:2026-10-02T03:00")).says
 >>> site = Site.at("redis://localhost:6379/0", "ran")              # where there is no code
@@ -8,10 +8,15 @@
 from slotqueue.ops.absence import Why
 from slotqueue.ops.account import Account, LastRun, Missed, account
 from slotqueue.ops.audit import Audited, JobAudited, Outcome, audit
+from slotqueue.ops.backfill import Progress, Range, backfill, survey
 from slotqueue.ops.checking import Checked, JobChecked, check, check_jobs
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import Fire, upcoming
+from slotqueue.ops.forgetting import Forgotten, forget
+from slotqueue.ops.letters import discard_letters, letters, retry_letters
 from slotqueue.ops.ops import Ops
+from slotqueue.ops.orders import Order, OrderOutcome, rerun, retry, trigger
+from slotqueue.ops.pauses import Pause, pause, pauses, resume
 from slotqueue.ops.processes import ReplicaSeen, WorkerSeen, replicas, workers
 from slotqueue.ops.site import Site
 from slotqueue.ops.slots import Recent, SlotRow, recent
@@ -25,6 +30,7 @@ __all__ = [
     "Checked",
     "Finding",
     "Fire",
+    "Forgotten",
     "JobAudited",
     "JobChecked",
     "JobStatus",
@@ -32,7 +38,12 @@ __all__ = [
     "Missed",
     "Moment",
     "Ops",
+    "Order",
+    "OrderOutcome",
     "Outcome",
+    "Pause",
+    "Progress",
+    "Range",
     "Recent",
     "ReplicaSeen",
     "Severity",
@@ -44,14 +55,26 @@ __all__ = [
     "WorkerSeen",
     "account",
     "audit",
+    "backfill",
     "check",
     "check_jobs",
+    "discard_letters",
+    "forget",
+    "letters",
+    "pause",
+    "pauses",
     "put",
     "recent",
     "remove",
     "replicas",
+    "rerun",
+    "resume",
+    "retry",
+    "retry_letters",
     "status",
     "stored",
+    "survey",
+    "trigger",
     "upcoming",
     "workers",
 ]

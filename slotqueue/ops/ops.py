@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from slotqueue.app import SlotQueue
 from slotqueue.ops.account import Account, account
 from slotqueue.ops.audit import Audited, audit
+from slotqueue.ops.backfill import MOST_SLOTS, Progress, Range, backfill, survey
 from slotqueue.ops.checking import Checked, check
+from slotqueue.ops.forgetting import Forgotten, forget
+from slotqueue.ops.letters import discard_letters, letters, retry_letters
+from slotqueue.ops.orders import Order, rerun, retry, trigger
+from slotqueue.ops.pauses import Pause, pause, pauses, resume
 from slotqueue.ops.processes import ReplicaSeen, WorkerSeen, replicas, workers
 from slotqueue.ops.site import Site
-from slotqueue.ops.slots import Recent, recent
+from slotqueue.ops.slots import Recent, SlotRow, recent
 from slotqueue.ops.status import Status, status
 from slotqueue.ops.stored import Stored, put, remove, stored
 from slotqueue.policy import Policy
@@ -64,6 +69,64 @@ class Ops:
     async def audit(self, *, since: datetime, until: datetime | None = None, job: str | None = None) -> Audited:
         """Find what should have run and did not: see `slotqueue.ops.audit`."""
         return await audit(self.site, since=since, until=until, job=job)
+
+    async def retry(self, key: str, *, by: str | None = None) -> Order:
+        """Bring a dead, lost, missed or skipped slot back: see `slotqueue.ops.retry`."""
+        return await retry(self.site, key, by=by)
+
+    async def rerun(self, key: str, *, by: str | None = None) -> Order:
+        """Repeat the work of a done slot: see `slotqueue.ops.rerun`."""
+        return await rerun(self.site, key, by=by)
+
+    async def trigger(self, job: str, *, by: str | None = None) -> Order:
+        """Run a job now, as a slot of its own: see `slotqueue.ops.trigger`."""
+        return await trigger(self.site, job, by=by)
+
+    async def survey(self, job: str, start: datetime, end: datetime, *, most: int = MOST_SLOTS) -> Range:
+        """Look what a backfill would find: see `slotqueue.ops.survey`."""
+        return await survey(self.site, job, start, end, most=most)
+
+    async def backfill(
+        self,
+        found: Range,
+        *,
+        max_open: int | None = None,
+        rate: float | None = None,
+        by: str | None = None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+    ) -> Progress:
+        """Run past slots, oldest first: see `slotqueue.ops.backfill`."""
+        return await backfill(self.site, found, max_open=max_open, rate=rate, by=by, on_progress=on_progress)
+
+    async def pauses(self) -> tuple[Pause, ...]:
+        """List the pauses: see `slotqueue.ops.pauses`."""
+        return await pauses(self.site)
+
+    async def pause(
+        self, jobs: Sequence[str] | None, *, until: datetime | None = None, why: str = "", by: str | None = None
+    ) -> tuple[Pause, ...]:
+        """Pause jobs, None for all: see `slotqueue.ops.pause`."""
+        return await pause(self.site, jobs, until=until, why=why, by=by)
+
+    async def resume(self, jobs: Sequence[str] | None, *, by: str | None = None) -> tuple[str | None, ...]:
+        """Let paused jobs go on: see `slotqueue.ops.resume`."""
+        return await resume(self.site, jobs, by=by)
+
+    async def letters(self, *, job: str | None = None, limit: int = 20) -> tuple[tuple[SlotRow, ...], int]:
+        """List and count dead letters: see `slotqueue.ops.letters`."""
+        return await letters(self.site, job=job, limit=limit)
+
+    async def retry_letters(self, *, job: str | None = None, by: str | None = None) -> tuple[Order, ...]:
+        """Bring dead letters back: see `slotqueue.ops.retry_letters`."""
+        return await retry_letters(self.site, job=job, by=by)
+
+    async def discard_letters(self, *, job: str | None = None, by: str | None = None) -> tuple[str, ...]:
+        """Take dead letters from the list: see `slotqueue.ops.discard_letters`."""
+        return await discard_letters(self.site, job=job, by=by)
+
+    async def forget(self, job: str, *, by: str | None = None) -> Forgotten:
+        """Forget a job that no replica knows any more: see `slotqueue.ops.forget`."""
+        return await forget(self.site, job, by=by)
 
     async def check(self, *, now: datetime | None = None) -> Checked:
         """Find what would go wrong: see `slotqueue.ops.check`."""

@@ -6,9 +6,7 @@ from slotqueue.ops.words import count, duration, instant, within
 from slotqueue.slots import SlotState
 from slotqueue.store.readings import Record, SlotKept
 
-_BY_HAND = (
-    "Nothing brings it back, and there is no command for it yet; if its work is still wanted, enqueue the task by hand."
-)
+_BY_HAND = "Only an operator brings it back: `slotqueue retry`."
 
 
 def standing(kept: SlotKept, record: Record, now: int, task_seen: int | None) -> str:

@@ -15,7 +15,9 @@ from slotqueue.slots import SlotState, from_ms
 from slotqueue.store.readings import Record, SlotKept
 
 _ENDS_A_RUN = ("failed in ", "handed back by ", "finished by ", "rejected by ")
-_RUN_BY = re.compile(r"(?:failed in|handed back by|the worker|the run by) (\S+?)(?:[,:]|\s|$)")
+_RUN_BY = re.compile(
+    r"(?:failed in|handed back by|the worker|(?:retried by \S+, was \w+ after )?the run by) (\S+?)(?:[,:]|\s|$)"
+)
 """How the texts of `past.<i>` begin that come after a begin of the same millisecond."""
 
 

@@ -1,6 +1,6 @@
 """The Lua sources, one file a verb.
 
-Those about slots get `record.lua` put before them; those that decide whether a slot may go out, `overlap.lua` as well.
+Those about slots get `record.lua` put before them, those that let a slot go out what they share besides.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ from importlib.resources import files
 _ABOUT_PROCESSES = frozenset({"register", "enlist", "leave", "miss", "overdue", "open_keys", "waiting", "own"})
 _ABOUT_STORED_JOBS = frozenset({"put", "remove", "changes", "restore"})
 _READ_ONLY = frozenset({"heads", "listed", "tally"})
-_ABOUT_NO_SLOT = _ABOUT_PROCESSES | _ABOUT_STORED_JOBS | _READ_ONLY
-_SENDS_OUT = frozenset({"claim", "take_over"})
+_ABOUT_JOBS = frozenset({"pause", "pauses", "forget"})
+_ABOUT_NO_SLOT = _ABOUT_PROCESSES | _ABOUT_STORED_JOBS | _ABOUT_JOBS | _READ_ONLY
+_SHARED = {
+    "claim": ("record", "overlap"),
+    "take_over": ("record", "overlap"),
+    "retry": ("record", "overlap", "by_hand"),
+    "order": ("record", "overlap", "by_hand"),
+}
+"""What is put before a verb's own text; before most it is `record` alone."""
 
 
 @cache
 def source_of(verb: str) -> str:
     """The full text of a verb's script."""
-    parts = [] if verb in _ABOUT_NO_SLOT else ["record", "overlap"] if verb in _SENDS_OUT else ["record"]
+    parts = () if verb in _ABOUT_NO_SLOT else _SHARED.get(verb, ("record",))
     return "\n".join(_read(part) for part in (*parts, verb))
 
 

@@ -29,8 +29,8 @@ EXPLAINED = {
     SlotState.FAILED: "The worker system gave it up; 1 attempt of 5 spent, another one is due.",
     SlotState.SENT: "nobody reports what became of it: no guarded worker had registered the task arq:do_rollup.",
     SlotState.DONE: "It was done at",
-    SlotState.DEAD: "failed in w1 (1 attempt of 5 spent). Nothing brings it back, and there is",
-    SlotState.LOST: "its worker w1 fell silent. A repeat would be worse. Nothing brings it back, and there",
+    SlotState.DEAD: "failed in w1 (1 attempt of 5 spent). Only an operator brings it back: `slotqueue retry`.",
+    SlotState.LOST: "its worker w1 fell silent. A repeat would be worse. Only an operator brings it back",
     SlotState.SKIPPED: "paused. It has not run.",
     SlotState.MISSED: "nothing took it up during its retention. It has not run.",
 }

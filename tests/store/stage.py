@@ -24,7 +24,9 @@ EPOCH_VALUE = "the-first-epoch"
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 GRACE = 10_000
 TIMES_OF_A_RECORD = ("claimed", "queued", "began", "waits", "ended", "fire", "start")
-KEYS_WITHOUT_A_TTL = {f"{NAMESPACE}:{word}" for word in ("pauses", "epoch", "jobs", "decided", "stored", "changes")}
+KEYS_WITHOUT_A_TTL = {
+    f"{NAMESPACE}:{word}" for word in ("pauses", "pausers", "epoch", "jobs", "decided", "stored", "changes")
+}
 
 AGE = """
 local ms, decided = tonumber(ARGV[1]), ARGV[2]

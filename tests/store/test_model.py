@@ -312,6 +312,8 @@ class Protocol(RuleBasedStateMachine):
         changes = [self.a_guarded_worker_comes, self.an_operator_pauses_or_resumes, self.a_record_is_lost]
         if self.draw(rarely):
             changes += [self.everything_is_lost, self.a_day_passes]
+        if not self.job.terms.may_overlap:
+            changes += [self.the_sets_of_the_job_are_lost]
         self.draw(changes)()
 
     def a_day_passes(self) -> None:
@@ -355,6 +357,10 @@ class Protocol(RuleBasedStateMachine):
         if slot.record is not None:
             slot.record = None
             self.lost(i)
+
+    def the_sets_of_the_job_are_lost(self) -> None:
+        """They are hints: nothing that the store does may change."""
+        self.stage.redis.delete(f"{NAMESPACE}:rollup:out", f"{NAMESPACE}:rollup:held")
 
     def everything_is_lost(self) -> None:
         self.stage.redis.flushall()

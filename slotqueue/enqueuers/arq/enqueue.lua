@@ -12,7 +12,7 @@
 -- Returns an answer a message: 1 new, 0 the queue holds it already, or a text: why it was refused.
 
 local abort, job_prefix, result_prefix, retry_prefix, progress_prefix = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local FREED = {running = true, postponed = true, failed = true, dead = true, lost = true}
+local FREED = {running = true, postponed = true, failed = true, held = true, dead = true, lost = true}
 local AT_ONCE = 200
 
 local clock = redis.call('TIME')

@@ -74,7 +74,7 @@ local function claim(slot, job, fire_ms, start_ms, task, version, text)
     decisions[#decisions + 1] = job
     decisions[#decisions + 1] = fire_ms
   end
-  if pausing and is_paused(job) then
+  if pausing and is_paused(job, fire) then
     return skip(slot, terms, 'paused')
   end
   if terms.expires > 0 and now > fire + terms.expires then

@@ -211,11 +211,17 @@ local function is_guarded(task)
   return seen and tonumber(seen) >= now - GUARDED_FOR
 end
 
--- A pause of one job or of all ("*"): until when, in ms, 0 for ever.
-local function is_paused(job)
+-- A pause of one job or of all ("*"): until when, in ms, 0 for ever. With a fire time, also a pause that is over and
+-- into which that fell: no replica may have been there to skip the slot then.
+local function is_paused(job, fire)
   for _, name in ipairs({job, '*'}) do
-    local till = redis.call('HGET', KEYS[PAUSES], name)
-    if till and (tonumber(till) == 0 or tonumber(till) > now) then return true end
+    local till = tonumber(redis.call('HGET', KEYS[PAUSES], name) or '')
+    if till and (till == 0 or till > now) then return true end
+    if till and fire and fire <= till then
+      local said = redis.call('HGET', string.sub(KEYS[PAUSES], 1, -7) .. 'pausers', name) or ''
+      local since = tonumber(string.match(said, '^%d+') or '')
+      if since and fire > since then return true end
+    end
   end
   return false
 end

@@ -10,6 +10,7 @@
 
 local replica, contact, grace = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local LOOK_AGAIN = 5000
+local BY_HAND = {ordered = true, dead = true, lost = true, skipped = true, missed = true} -- an operator's: by_hand.lua
 
 -- What cannot be judged now makes room for the others that are due.
 local function put_off(slot, ms, retention)
@@ -27,7 +28,8 @@ end
 local function enqueue_again(slot, record, task)
   local before, n = record.state, record.n + 1
   if before == 'claimed' then before = record.before or before end
-  remember(slot, (before == 'held' and 'let go by ' or 'taken over by ') .. replica .. ', was ' .. record.state)
+  local said = before == 'held' and 'let go by ' or BY_HAND[before] and 'sent out by ' or 'taken over by '
+  remember(slot, said .. replica .. (BY_HAND[before] and '' or ', was ' .. record.state))
   redis.call('HDEL', slot.record, 'token', 'unsent', 'waits')
   redis.call('HSET', slot.record, 'state', 'claimed', 'n', n, 'before', before, 'task', task, 'waits', record.idle_since)
   set_deadline(slot, record.terms, now + grace)

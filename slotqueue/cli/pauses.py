@@ -1,0 +1,144 @@
+"""`slotqueue pause` and `resume`: slots that fall due meanwhile are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from slotqueue.cli.failing import Wrong, printable
+from slotqueue.cli.options import ask, json_option, site_from, site_options
+from slotqueue.cli.tables import print_json, print_table
+from slotqueue.cli.teaching import Taught
+from slotqueue.cli.words import Ahead, split_app
+from slotqueue.errors import ConfigurationError
+from slotqueue.ops.fires import upcoming
+from slotqueue.ops.pauses import Pause, check_paused, pauses
+from slotqueue.ops.pauses import pause as pause_jobs
+from slotqueue.ops.pauses import resume as resume_jobs
+from slotqueue.ops.site import Site
+from slotqueue.ops.words import count, instant
+
+_WORDS = "[MODULE:ATTRIBUTE] [JOB]..."
+_SHOWN = 3
+all_option = click.option("--all", "is_all", is_flag=True, help="All jobs.")
+
+
+@click.command(
+    cls=Taught,
+    examples=[
+        ("slotqueue pause nightly digest --why 'database upgrade' --redis redis://localhost:6379/0", ""),
+        ("slotqueue pause --all --until 2h --redis redis://localhost:6379/0", "it ends by itself"),
+        ("slotqueue pause --redis redis://localhost:6379/0", "which pauses are there?"),
+    ],
+)
+@click.argument("words", nargs=-1, metavar=_WORDS)
+@all_option
+@click.option("--until", type=Ahead(), metavar="INSTANT|SPAN", help="It ends then: 2026-10-25T00:30Z, or in 2h.")
+@click.option("--why", default="", metavar="TEXT", help="For those who ask later.")
+@site_options
+@json_option
+def pause(
+    words: tuple[str, ...],
+    is_all: bool,  # noqa: FBT001 - click's call
+    until: datetime | None,
+    why: str,
+    redis: str | None,
+    namespace: str | None,
+    as_json: bool,  # noqa: FBT001 - click's call
+) -> None:
+    """Pause jobs: slots that fall due meanwhile are recorded as skipped, and are not caught up afterwards.
+
+    Messages that are queued and were never begun are skipped when a worker takes them; runs that have begun go on.
+    Without a job it lists the pauses.
+    """
+    app, jobs = split_app(words, redis)
+    if is_all and jobs:
+        raise Wrong("name jobs, or say --all")
+    site = site_from(app, redis, namespace)
+    if not is_all and not jobs:
+        if until or why:
+            raise Wrong("say what to pause: jobs, or --all")
+        found = ask(site, pauses)
+    else:
+        found = ask(site, lambda site: pause_jobs(site, None if is_all else jobs, until=until, why=why))
+    if as_json:
+        print_json([asdict(each) for each in found])
+    elif found:
+        print_table(
+            ["paused", "until", "since", "by", "why"], [_row(each) for each in found], drop=["since"], fold="why"
+        )
+    else:
+        click.echo("nothing is paused")
+
+
+@click.command(
+    cls=Taught,
+    examples=[
+        ("slotqueue resume nightly --redis redis://localhost:6379/0", ""),
+        ("slotqueue resume app:slots --all --dry-run", "what would fire next?"),
+    ],
+)
+@click.argument("words", nargs=-1, metavar=_WORDS)
+@all_option
+@click.option("--dry-run", is_flag=True, help="Only show what would fire next.")
+@site_options
+@json_option
+def resume(
+    words: tuple[str, ...],
+    is_all: bool,  # noqa: FBT001 - click's call
+    dry_run: bool,  # noqa: FBT001 - click's call
+    redis: str | None,
+    namespace: str | None,
+    as_json: bool,  # noqa: FBT001 - click's call
+) -> None:
+    """Let paused jobs go on with the next slot that falls due: what fell due meanwhile stays skipped.
+
+    --all ends the pause of all jobs, and no pause of a single one. Exit code 2 where a job is not paused.
+    """
+    app, jobs = split_app(words, redis)
+    if is_all == bool(jobs):
+        raise Wrong("name jobs, or say --all")
+    names: Sequence[str] | None = None if is_all else jobs
+    site = site_from(app, redis, namespace)
+    if dry_run:
+        _print_next(site, ask(site, lambda site: check_paused(site, names)), as_json=as_json)
+        return
+    done = [each or "all jobs" for each in ask(site, lambda site: resume_jobs(site, names))]
+    if as_json:
+        print_json({"resumed": jobs, "all": is_all})
+    else:
+        click.echo(printable(f"{', '.join(done)}: going on with the next slot; `--dry-run` would have shown which."))
+
+
+def _print_next(site: Site, names: Sequence[str], *, as_json: bool) -> None:
+    fires: dict[str, list[datetime]] = {}
+    for name in names:
+        job = (site.jobs or {}).get(name)
+        try:
+            told = upcoming([job], after=datetime.now(UTC), count=_SHOWN, namespace=site.namespace) if job else []
+        except ConfigurationError:
+            told = []
+        fires[name] = [each.fire_time for each in told]
+    if as_json:
+        print_json(fires)
+        return
+    unknown = "not known: name its application" if site.jobs is None else "the application does not know it"
+    rows = [
+        [name, ", ".join(map(instant, fires[name])) or (unknown if name not in (site.jobs or {}) else "never")]
+        for name in names
+    ]
+    print_table(["job", "would fire next (UTC)"], rows)
+    click.echo(f"{count(len(names), 'job')} would go on; nothing was changed")
+
+
+def _row(each: Pause) -> list[str]:
+    return [
+        each.job or "all jobs",
+        instant(each.until) if each.until else "resumed",
+        instant(each.since) if each.since else "",
+        each.by,
+        each.why,
+    ]
