@@ -19,7 +19,7 @@ from slotqueue.jobs import Job
 from slotqueue.ops.operator import operator
 from slotqueue.ops.orders import wanted
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import did_you_mean, instant
+from slotqueue.ops.words import did_you_mean, instant, schedule_words
 from slotqueue.slots import SlotState, from_ms, key_at
 from slotqueue.store.orders import Answer, Orders, Wanted
 
@@ -112,7 +112,7 @@ async def survey(site: Site, job: str, start: datetime, end: datetime, *, most: 
         )
     if not fires:
         raise ConfigurationError(
-            f"its schedule ({found.schedule}) does not fire from {instant(start)} to {instant(end)}",
+            f"its schedule ({schedule_words(found.schedule)}) does not fire from {instant(start)} to {instant(end)}",
             job=job,
             argument="range",
         )

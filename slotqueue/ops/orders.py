@@ -15,7 +15,7 @@ from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
 from slotqueue.ops.operator import operator
 from slotqueue.ops.site import Site, canonical
-from slotqueue.ops.words import did_you_mean, instant
+from slotqueue.ops.words import did_you_mean, instant, schedule_words
 from slotqueue.slots import SlotState, from_ms, key_at, parse_key, to_ms
 from slotqueue.store.orders import Answer, Orders, Wanted
 from slotqueue.store.readings import Record
@@ -99,7 +99,8 @@ async def retry(site: Site, key: str, *, by: str | None = None) -> Order:
     if job is None:
         return Order(key, OrderOutcome.MISSING, _no_record(site, key), by)
     if parts.mark or not is_fire_time(job, parts.fire_time):
-        says = f"{key}: there is no record of it, and it is not a slot of the schedule ({job.schedule})."
+        schedule = schedule_words(job.schedule)
+        says = f"{key}: there is no record of it, and it is not a slot of the schedule ({schedule})."
         return Order(key, OrderOutcome.MISSING, says, by)
     (answer,) = await site.store.run(orders.order([wanted(job, key, parts.fire_time)], "retried without a record"))
     return await _told(site, key, answer, by)

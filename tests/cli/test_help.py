@@ -14,8 +14,10 @@ from slotqueue.cli.verbs import Verb, Verbs
 from tests.cli.conftest import Slotqueue, Start
 
 VERBS = [
-    *("run", "tick", "sweep", "next", "check", "status", "slots", "show"),
-    *("audit", "replicas", "workers", "jobs", "simulate"),
+VERBS = [
+    *("run", "tick", "sweep", "next", "check", "status", "slots", "show", "audit", "replicas", "workers"),
+    *("retry", "rerun", "trigger", "backfill", "pause", "resume", "dead", "forget", "jobs", "simulate"),
+]
 ]
 
 
