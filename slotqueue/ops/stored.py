@@ -6,8 +6,6 @@ where somebody else was faster.
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +13,7 @@ from typing import Any
 
 from slotqueue.answers import StoredEntry
 from slotqueue.errors import ConfigurationError, InvalidSlotKey, VersionConflict
+from slotqueue.ops.operator import operator
 from slotqueue.ops.site import Site
 from slotqueue.ops.words import did_you_mean
 from slotqueue.policy import Policy
@@ -92,7 +91,7 @@ async def put(  # noqa: PLR0913 - a job has as many sides
         options=options or {},
         enqueuer=enqueuer,
         policy=(policy or defaults).with_fields(name, fields_of_policy),
-        by=by if by is not None else _somebody(),
+        by=by if by is not None else operator(),
     )
     job = said.checked(enqueuer or _ANY_KIND) if site.app is None else site.app.check_stored(said)
     expected = _whole(name, version)
@@ -180,11 +179,3 @@ def _conflict(job: str, wanted: int | None, found: int) -> VersionConflict:
     else:
         problem = f"it is stored as version {found} by now, not {wanted}: somebody changed it; look at it again"
     return VersionConflict(problem, job=job, argument="version", version=found)
-
-
-def _somebody() -> str:
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container without a user database
-        user = "somebody"
-    return f"{user}@{socket.gethostname()}"
