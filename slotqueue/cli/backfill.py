@@ -10,7 +10,7 @@ from datetime import datetime
 import click
 
 from slotqueue.cli.failing import printable
-from slotqueue.cli.fires import Instant
+from slotqueue.cli.instants import Instant
 from slotqueue.cli.options import ask, json_option, site_from, site_options
 from slotqueue.cli.tables import print_json
 from slotqueue.cli.teaching import Taught

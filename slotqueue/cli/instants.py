@@ -37,10 +37,36 @@ class Ago(Instant):
 
     def convert(self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """Read it, or fail with what one looks like."""
-        if isinstance(value, str) and _SPAN.fullmatch(value.strip()):
-            seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(value))
-            try:
-                return datetime.now(UTC) - timedelta(seconds=seconds)
-            except OverflowError:
-                self.fail(f"{value!r} is too long ago", param, ctx)
+        try:
+            if isinstance(value, str) and (span := _span(value)) is not None:
+                return datetime.now(UTC) - span
+        except OverflowError:
+            self.fail(f"{value!r} is too long ago", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Ahead(Instant):
+    """An instant as above, or how far ahead: 2h, 30min, 7d, 1h30m."""
+
+    name = "instant or span"
+    example = "2h, 30min or 2026-10-25T00:30Z"
+
+    def convert(self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Read it, or fail with what one looks like."""
+        try:
+            if isinstance(value, str) and (span := _span(value)) is not None:
+                return datetime.now(UTC) + span
+        except OverflowError:
+            self.fail(f"{value!r} is too far ahead", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _span(text: str) -> timedelta | None:
+    """Read how long; None for a text that is no span.
+
+    Raises:
+        OverflowError: it is too long.
+    """
+    if not _SPAN.fullmatch(text.strip()):
+        return None
+    return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))

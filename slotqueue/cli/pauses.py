@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 import click
 
 from slotqueue.cli.failing import Wrong, printable
+from slotqueue.cli.instants import Ahead
 from slotqueue.cli.options import ask, json_option, site_from, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
-from slotqueue.cli.words import Ahead, split_app
+from slotqueue.cli.words import split_app
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.fires import upcoming
 from slotqueue.ops.pauses import Pause, check_paused, pauses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 
 import click
 
@@ -13,8 +12,7 @@ from slotqueue.ops.site import canonical
 from slotqueue.slots import is_slot_key
 
 _APP_FORM = re.compile(r"[\w./]+:[\w.]+")
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(s|min|m|h|d|w)", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _RATE = re.compile(r"(\d+(?:\.\d+)?)(?:/(s|min|m|h|d))?", re.ASCII)
 
 
@@ -39,25 +37,6 @@ def one(words: list[str], what: str) -> str:
     if len(words) != 1:
         raise Wrong(f"name one {what}" + ("; one with blanks needs quotes" if words else ""))
     return words[0]
-
-
-class Ahead(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
-    """An aware instant in ISO form, UTC where it has no zone; or how far ahead: 2h, 30min, 7d."""
-
-    name = "instant or span"
-
-    def convert(self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read it, or fail with what one looks like."""
-        if isinstance(value, datetime):
-            return value
-        span = _SPAN.fullmatch(value)
-        try:
-            if span:
-                return datetime.now(UTC) + timedelta(seconds=float(span[1]) * _SECONDS[span[2]])
-            found = datetime.fromisoformat(value)
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} is neither an instant (2026-10-25T00:30Z) nor a span (2h, 30min, 7d)", param, ctx)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
 class Rate(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only

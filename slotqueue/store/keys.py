@@ -29,7 +29,7 @@ class Keys:
     namespace: str
 
     def of(self, word: str) -> str:
-        """A key of the namespace: epoch, open, dead, pauses, pausers, tasks, decided, jobs, schedules, stored, app ..."""
+        """A key of the namespace: epoch, open, dead, pauses, pausers, tasks, jobs, schedules, stored, app ..."""
         return f"{self.namespace}:{word}"
 
     @property

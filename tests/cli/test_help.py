@@ -14,10 +14,8 @@ from slotqueue.cli.verbs import Verb, Verbs
 from tests.cli.conftest import Slotqueue, Start
 
 VERBS = [
-VERBS = [
     *("run", "tick", "sweep", "next", "check", "status", "slots", "show", "audit", "replicas", "workers"),
     *("retry", "rerun", "trigger", "backfill", "pause", "resume", "dead", "forget", "jobs", "simulate"),
-]
 ]
 
 

@@ -87,7 +87,7 @@ def test_what_falls_due_in_a_pause_is_skipped_and_not_caught_up(
     "words, message",
     [
         (["pause", "rollup", "--until", "2020-01-01"], "until: 2020-01-01T00:00:00Z has passed"),
-        (["pause", "rollup", "--until", "soon"], "'soon' is neither an instant"),
+        (["pause", "rollup", "--until", "soon"], "'soon' is no instant; one looks like 2h, 30min or"),
         (["pause", "rollup", "--all"], "name jobs, or say --all"),
         (["pause", "--why", "no job"], "say what to pause"),
         (["pause", "rollup", "--why", "x" * 301], "one line of 300 characters at most"),
