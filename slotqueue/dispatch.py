@@ -41,6 +41,8 @@ class Dispatcher:
         self.store = store
         self.enqueuers = enqueuers
         self.emit = emit
+        self.guarded: set[str] = set()
+        """Tasks that the store follows, as far as this replica has sent any; it tells a Redis that has forgotten."""
         self._unguarded: set[str] = set()
 
     async def send(self, messages: Sequence[Message], doubt: str = "") -> Counter[str]:
@@ -119,8 +121,10 @@ class Dispatcher:
             is_guarded = verdict.word is Word.QUEUED
             self.emit(SlotEnqueued(slip.key, job, slip.n, is_guarded=is_guarded))
             if is_guarded:
+                self.guarded.add(slip.task)
                 self._unguarded.discard(slip.task)
             elif slip.task not in self._unguarded:
+                self.guarded.discard(slip.task)
                 self._unguarded.add(slip.task)
                 self.emit(TaskUnguarded(slip.task, job))
         elif verdict.word is Word.BROKEN:

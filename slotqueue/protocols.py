@@ -128,6 +128,10 @@ class Verbs(Protocol):
         """Say that a guarded worker is here and which tasks it knows; answers Redis's time."""
         ...
 
+    def vouch(self, tasks: Sequence[str]) -> Command[int]:
+        """Say that guarded workers run these tasks, to a Redis that has lost its data; answers Redis's time."""
+        ...
+
     def leave(self, process_id: str) -> Command[int]:
         """Say that a replica or worker goes on purpose."""
         ...

@@ -10,7 +10,7 @@ them again, and neither old slots are run at once nor decided ones forgotten.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 
 from slotqueue.answers import Gap, Known
@@ -52,6 +52,7 @@ class Registrar:
         replica: this process.
         emit: takes events.
         build: makes jobs of what is stored in Redis; None to leave that alone.
+        guarded: tasks of which this replica knows that guarded workers run them; kept by whoever sends messages.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class Registrar:
         emit: Emit,
         *,
         build: Build | None,
+        guarded: Set[str] = frozenset(),
     ) -> None:
         self.store = store
         self.planner = planner
         self.clock = clock
         self.replica = replica
         self.emit = emit
+        self.guarded = guarded
         self.epoch = ""
         """Names the data of this Redis; another one means that it lost them."""
         self._planned_epoch = ""
@@ -121,6 +124,8 @@ class Registrar:
             await self._register_new()
         if is_data_lost:
             await self._register(self.planner.known())
+            if self.guarded:  # before any slot is offered again: one that is sent unguarded is never followed
+                await self.store.run(self.store.verbs.vouch(sorted(self.guarded)))
             self.emit(DataLost(self.epoch))
         self._planned_epoch = self.epoch
         if self._owes_rewind or is_data_lost:

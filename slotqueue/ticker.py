@@ -75,7 +75,7 @@ class Ticker:
         self.replica = replica
         self.emit = emit
         self.spread = spread
-        self.registrar = Registrar(store, planner, clock, replica, emit, build=build)
+        self.registrar = Registrar(store, planner, clock, replica, emit, build=build, guarded=dispatcher.guarded)
         self.ticked_at: float | None = None
         """When the last pass ended well, by the clock's monotonic time; None before the first."""
         self._seconds_a_slot = _CHUNK_SECONDS / _FIRST_CHUNK

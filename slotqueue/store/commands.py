@@ -60,6 +60,10 @@ class Commands:
         keys = [self.keys.of("workers"), self.keys.of("tasks")]
         return Command("enlist", keys, [worker.id, worker.about, *worker.tasks], int)
 
+    def vouch(self, tasks: Sequence[str]) -> Command[int]:
+        """See `Verbs.vouch`."""
+        return Command("vouch", [self.keys.of("tasks")], list(tasks), int)
+
     def leave(self, process_id: str) -> Command[int]:
         """See `Verbs.leave`."""
         return Command("leave", [self.keys.of("replicas"), self.keys.of("workers")], [process_id], int)

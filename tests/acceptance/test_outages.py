@@ -11,8 +11,9 @@ from typing import Literal
 
 import pytest
 
-from slotqueue import Every
+from slotqueue import Every, SlotQueue
 from slotqueue.events import PassFailed, SlotEnqueued, StoreBack, StoreLost
+from slotqueue.protocols import Process
 from slotqueue.slots import from_ms, key_at, parse_key
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.fleet import Fleet, eventually
@@ -175,6 +176,27 @@ async def test_after_a_loss_of_data_complete_jobs_are_offered_again_and_skip_job
         await fleet.reaches(key, "done")
     assert {effects.runs(key) for key in after} == {1}
     assert {event["job"] for event in replica.events("SlotsMissed")} <= {"skip"}
+
+
+async def test_after_a_loss_of_data_slots_are_followed_before_the_workers_are_back(
+    apps: Apps, new_fleet: NewFleet, hand: Hand
+) -> None:
+    """A slot that is sent for a task whose workers Redis has forgotten would be sent once and never followed."""
+    fleet = new_fleet()
+    hand.store.run(hand.store.verbs.enlist(Process("worker", tasks=("arq:mail",))))
+    app = apps.new()
+    app.add("mail", Every(seconds=1))
+    await _ticks_until(app, fleet, "queued")
+    fleet.redis.flushall()
+    await _ticks_until(app, fleet, "queued")
+    assert "sent" not in fleet.states("mail")
+
+
+async def _ticks_until(app: SlotQueue, fleet: Fleet, state: str) -> None:
+    while state not in fleet.states("mail"):
+        await fleet.next_second()
+        counts = await app.tick()
+        assert not counts["sent"]
 
 
 def _is_new(fleet: Fleet, job: str, known: list[str]) -> bool:

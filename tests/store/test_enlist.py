@@ -37,3 +37,12 @@ def test_whoever_leaves_on_purpose_is_no_longer_listed(stage: Stage) -> None:
     assert [stage.run(stage.verbs.leave(name)) for name in ("w1", "r1", "nobody")] == [1, 1, 0]
     assert stage.redis.hlen("ran:workers") == stage.redis.hlen("ran:replicas") == 0
     assert stage.confirm(stage.claimed()) == Word.QUEUED
+
+
+def test_a_replica_vouches_for_tasks_that_redis_has_forgotten(stage: Stage) -> None:
+    known = stage.now() - DAY
+    stage.redis.zadd("ran:tasks", {"arq:there": known})
+    now = stage.run(stage.verbs.vouch(["arq:do_rollup", "arq:there"]))
+    assert dict(stage.redis.zrange("ran:tasks", 0, -1, withscores=True)) == {"arq:there": known, "arq:do_rollup": now}
+    assert stage.redis.ttl("ran:tasks") > 0
+    assert stage.confirm(stage.claimed()) == Word.QUEUED
