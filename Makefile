@@ -7,6 +7,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+export MINUTES SEED WORKER BROKER
 PYTHON ?=
 # How many xdist workers: for tests that keep a core busy, and for those that start processes and wait for them. Tests
 # marked `alone` never share the machine.
@@ -20,7 +21,7 @@ CHECKED = slotqueue tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-celery test-both test-fast check format bench clean python
+.PHONY: help demo test test-all test-celery test-both test-fast soak check format bench clean python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +48,7 @@ test: $(VENV)/.dev  ## Run every test; ARGS chooses: make test ARGS="tests/store
 # alone; the others run what depends on the worker system.
 test-all: test test-celery test-both  ## Run the tests with arq alone, with the newest Celery alone, and with both
 
-ABOUT_CELERY = tests/unit tests/enqueuers tests/beat tests/demo/test_celery_demo.py tests/acceptance/test_examples.py
+ABOUT_CELERY = tests/unit tests/enqueuers tests/beat tests/soak tests/demo/test_celery_demo.py tests/acceptance/test_examples.py
 
 test-celery: $(VENV)-celery/.tests
 	@echo "With the newest Celery alone"
@@ -60,6 +61,10 @@ test-both: $(VENV)-both/.tests
 
 test-fast: $(VENV)/.dev  ## Run the tests that are quick and start no processes
 	@$(PYTEST) -m "not processes and not alone and not slow" -n $(WORKERS) --maxprocesses 8 $(ARGS)
+
+# MINUTES=10 SEED=1 WORKER=arq|celery BROKER=redis|rabbitmq
+soak: $(VENV)$(if $(findstring celery,$(WORKER)),-celery/.tests,/.dev)  ## Break a service on purpose for ten minutes and check every promise: MINUTES, SEED, WORKER, BROKER
+	@$(<D)/bin/python -m tests.soak $(ARGS)
 
 check: $(VENV)/.dev  ## Check style, types and layers
 	$(BIN)/ruff check

@@ -20,10 +20,11 @@ class Proxy:
         self.resets = 0
         """How many connections it has reset because of what they said."""
         self._target = port
-        self._is_swallowing = self._is_refusing = False
+        self._is_swallowing = self._is_refusing = self._is_dropping_replies = False
         self._delay = 0.0
         self._forbidden = b""
         self._open: set[asyncio.StreamWriter] = set()
+        self._towards_server: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -45,7 +46,7 @@ class Proxy:
 
     def forward(self) -> None:
         """Be a good network again, for new connections; the old ones may have lost something."""
-        self._is_swallowing = self._is_refusing = False
+        self._is_swallowing = self._is_refusing = self._is_dropping_replies = False
         self._delay, self._forbidden = 0.0, b""
 
     def swallow(self) -> None:
@@ -74,6 +75,19 @@ class Proxy:
         """Reset each connection whose client says this; the server never hears it."""
         self._forbidden = words.encode()
 
+    def drop_replies(self) -> None:
+        """Let everything that clients say arrive, and reset each connection whose server answers."""
+        self._is_dropping_replies = True
+
+    def half_close(self) -> None:
+        """Tell the server of every connection that its client says nothing more, and the client nothing at all."""
+        self._loop.call_soon_threadsafe(self._half_close_all)
+
+    def _half_close_all(self) -> None:
+        for writer in self._towards_server:
+            if writer.can_write_eof():
+                writer.write_eof()
+
     def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
@@ -100,6 +114,7 @@ class Proxy:
             return
         both = {writer, there_writer}
         self._open |= both
+        self._towards_server.add(there_writer)
         pumps = [
             asyncio.ensure_future(self._pump(reader, there_writer, is_request=True)),
             asyncio.ensure_future(self._pump(there_reader, writer, is_request=False)),
@@ -113,12 +128,15 @@ class Proxy:
             for each in both:
                 each.transport.abort()
             self._open -= both
+            self._towards_server.discard(there_writer)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_request: bool) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(1 << 16):
                 if is_request and self._forbidden and self._forbidden in data:
                     self.resets += 1
+                    return
+                if not is_request and self._is_dropping_replies:
                     return
                 if is_request and self._delay:
                     await asyncio.sleep(self._delay)

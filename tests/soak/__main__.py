@@ -1,0 +1,71 @@
+"""`python -m tests.soak`: break a service on purpose for a while, and judge what it did."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from tests.rabbitmq import RabbitMQ
+from tests.soak.soak import Outcome, Plan, Soak
+
+
+@click.command()
+@click.option("--seed", default=1, envvar="SEED", show_default=True, show_envvar=True, help="Of all choices.")
+@click.option("--minutes", default=10.0, envvar="MINUTES", show_default=True, show_envvar=True, help="How long.")
+@click.option(
+    "--worker",
+    type=click.Choice(["arq", "celery"]),
+    default="arq",
+    envvar="WORKER",
+    show_default=True,
+    show_envvar=True,
+)
+@click.option(
+    "--broker",
+    type=click.Choice(["redis", "rabbitmq"]),
+    default="redis",
+    envvar="BROKER",
+    show_default=True,
+    show_envvar=True,
+    help="Where Celery's messages are.",
+)
+@click.option("--kind", "kinds", multiple=True, help="Only faults made by these functions of tests/soak/faults.py.")
+def main(seed: int, minutes: float, worker: str, broker: str, kinds: tuple[str, ...]) -> None:
+    """Kill, freeze, cut, empty and mislead a service of three replicas and two workers, and check every promise.
+
+    The last line is a JSON object. Exit code 1 where a promise was not kept; the ledger and the logs stay then.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="slotqueue-soak-"))
+    began = monotonic()
+
+    def say(line: str) -> None:
+        click.echo(f"{monotonic() - began:7.1f} s  {line}")
+
+    with ExitStack() as stack:
+        broker_url = stack.enter_context(RabbitMQ()).url if broker == "rabbitmq" else ""
+        plan = Plan(seed, minutes * 60, worker, broker_url, kinds=kinds)
+        outcome = stack.enter_context(Soak(plan, folder, say)).run()
+    _report(outcome, folder)
+
+
+def _report(outcome: Outcome, folder: Path) -> None:
+    for violation in outcome.violations:
+        click.echo(str(violation))
+    if outcome.violations:
+        click.echo(f"{len(outcome.violations)} promises were not kept; ledger and logs: {folder}")
+    else:
+        shutil.rmtree(folder)
+        click.echo("every promise was kept")
+    click.echo(json.dumps({"violations": len(outcome.violations), **asdict(outcome.figures)}))
+    sys.exit(bool(outcome.violations))
+
+
+main()

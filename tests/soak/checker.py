@@ -1,0 +1,234 @@
+"""Judges a soak afterwards: from the ledger, from the faults that were struck, and from what the store says at the end.
+
+Each rule is a function that yields violations. Where a process cannot know when Redis did something, a rule takes the
+instant that is the kindest to slotqueue: what it reports is wrong for certain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from slotqueue.slots import SlotState, parse_key
+from tests.soak.faults import LOSES_DATA, Struck
+from tests.soak.ledger import Entry
+from tests.soak.orders import JOBS
+
+EARLY_S = 0.005
+TAIL_S = 6.0
+"""How long after it was healed a fault may still show: a lease, a sweep, arq's or kombu's own pauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A slot that was due during the soak, and what the store says of it at the end.
+
+    Args:
+        key: of the slot.
+        fire: monotonic seconds.
+        is_complete: its crash policy.
+        state: None where there is no record.
+        is_missed: whether it lies in a recorded gap.
+    """
+
+    key: str
+    fire: float
+    is_complete: bool
+    state: SlotState | None
+    is_missed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A promise that was not kept."""
+
+    rule: str
+    key: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.key}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a soak leaves behind."""
+
+    entries: Sequence[Entry]
+    faults: Sequence[Struck]
+    dues: Sequence[Due]
+    of_slot: Mapping[str, Sequence[Entry]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found: dict[str, list[Entry]] = defaultdict(list)
+        for entry in self.entries:
+            found[entry.key].append(entry)
+        object.__setattr__(self, "of_slot", dict(found))
+
+    def said(self, key: str, *whats: str) -> list[Entry]:
+        """What was written of a slot, of these kinds, by time."""
+        return [entry for entry in self.of_slot.get(key, ()) if entry.what in whats]
+
+    def is_data_lost(self, start: float, end: float) -> bool:
+        """Whether Redis came up empty in between."""
+        return any(each.kind == LOSES_DATA and each.start <= end and start <= each.end for each in self.faults)
+
+    def is_explained(self, start: float, end: float) -> bool:
+        """Whether a fault was there in between, or shortly before."""
+        return any(each.start <= end and start <= each.end + TAIL_S for each in self.faults)
+
+
+def check(evidence: Evidence) -> list[Violation]:
+    """Apply every rule."""
+    return [violation for rule in RULES for violation in rule(evidence)]
+
+
+def every_slot_ends(evidence: Evidence) -> Iterator[Violation]:
+    """No slot without an end: an ended state, a recorded gap, or, where Redis lost its data, an end in the ledger."""
+    for due in evidence.dues:
+        is_over = due.is_missed or (due.state is not None and not due.state.is_open)
+        if is_over or (evidence.is_data_lost(due.fire, float("inf")) and evidence.said(due.key, "done", "failed")):
+            continue
+        if due.state is None and not due.is_complete and evidence.is_data_lost(due.fire - TAIL_S, float("inf")):
+            continue  # its claim, and that it was begun, went with the data: a skip slot is not repeated
+        yield Violation("every slot ends", due.key, f"it is {due.state.value if due.state else 'not on record'}")
+
+
+def complete_slots_are_done(evidence: Evidence) -> Iterator[Violation]:
+    """A `complete` slot is done at least once, or ended by name."""
+    by_name = (SlotState.DEAD, SlotState.MISSED, SlotState.SKIPPED)
+    for due in evidence.dues:
+        if due.is_complete and not due.is_missed and due.state not in by_name and not evidence.said(due.key, "ended"):
+            state = due.state.value if due.state else "not on record"
+            yield Violation("complete slots are done", due.key, f"its function never reached its end; it is {state}")
+
+
+def skip_slots_begin_once(evidence: Evidence) -> Iterator[Violation]:
+    """A `skip` slot is begun at most once, except after a clean hand-back."""
+    for due in evidence.dues:
+        if due.is_complete:
+            continue
+        for before, again in pairwise(evidence.said(due.key, "began")):
+            if not any(before.at <= each.at <= again.at for each in evidence.said(due.key, "postponed")):
+                what = f"begun by {before.by} (fence {before.fence}) and again by {again.by} (fence {again.fence})"
+                yield Violation("skip slots begin once", due.key, what)
+
+
+def leases_exclude_each_other(evidence: Evidence) -> Iterator[Violation]:
+    """No two unexpired leases at once: a run begins when the one before it has ended or cannot be sure any more."""
+    for key in evidence.of_slot:
+        leases: dict[int, float] = {}
+        for entry in evidence.said(key, "leased", "done", "postponed", "failed"):
+            if entry.what != "leased":
+                leases.clear()
+                continue
+            is_new = entry.fence not in leases
+            for fence, until in leases.items():
+                if (
+                    is_new
+                    and fence != entry.fence
+                    and entry.at < until
+                    and not evidence.is_data_lost(until - 60, entry.at)
+                ):
+                    what = f"fence {entry.fence} at {entry.at:.3f}, and fence {fence} is sure until {until:.3f}"
+                    yield Violation("leases exclude each other", key, what)
+            leases[entry.fence] = max(entry.until, leases.get(entry.fence, 0.0))
+
+
+def nothing_begins_after_done(evidence: Evidence) -> Iterator[Violation]:
+    """Once the store has taken a finish, the slot does not run again."""
+    for key in evidence.of_slot:
+        done = evidence.said(key, "done")
+        for entry in evidence.said(key, "began"):
+            if done and entry.at > done[0].at and not evidence.is_data_lost(done[0].at - TAIL_S, entry.at):
+                after = entry.at - done[0].at
+                what = f"begun by {entry.by} (fence {entry.fence}) {after:.3f} s after {done[0].by} was done"
+                yield Violation("nothing begins after done", key, what)
+
+
+def nothing_begins_early(evidence: Evidence) -> Iterator[Violation]:
+    """No slot before its time, whatever the clocks of the replicas say."""
+    for due in evidence.dues:
+        for entry in evidence.said(due.key, "claimed", "began"):
+            if entry.at < due.fire - EARLY_S:
+                yield Violation("nothing begins early", due.key, f"{entry.what} {due.fire - entry.at:.3f} s early")
+
+
+def slots_are_claimed_once(evidence: Evidence) -> Iterator[Violation]:
+    """One replica wins a slot; only the owner may hear it twice."""
+    for key in evidence.of_slot:
+        for before, again in pairwise(evidence.said(key, "claimed")):
+            if (before.by, before.pid) != (again.by, again.pid) and not evidence.is_data_lost(
+                before.at - TAIL_S, again.at
+            ):
+                yield Violation("slots are claimed once", key, f"won by {before.by} and by {again.by}")
+
+
+def repeats_are_explained(evidence: Evidence) -> Iterator[Violation]:
+    """A slot runs again only where a named fault was there."""
+    for key in evidence.of_slot:
+        for before, again in pairwise(evidence.said(key, "began")):
+            if not evidence.is_explained(before.at, again.at):
+                what = (
+                    f"begun by {before.by} and, {again.at - before.at:.3f} s later, by {again.by}; no fault was there"
+                )
+                yield Violation("repeats are explained", key, what)
+
+
+def only_due_slots_run(evidence: Evidence) -> Iterator[Violation]:
+    """What was claimed or ran is a slot of a schedule, in whichever version of the service."""
+    schedules = {job.name: job.schedule for job in JOBS}
+    for key in evidence.of_slot:
+        job, fire_time = parse_key(key).job, parse_key(key).fire_time
+        if job not in schedules or schedules[job].latest_at(fire_time) != fire_time:
+            yield Violation("only due slots run", key, "no schedule has it")
+
+
+RULES = (
+    every_slot_ends,
+    complete_slots_are_done,
+    skip_slots_begin_once,
+    leases_exclude_each_other,
+    nothing_begins_after_done,
+    nothing_begins_early,
+    slots_are_claimed_once,
+    repeats_are_explained,
+    only_due_slots_run,
+)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a soak came to. `outcomes` add up to the slots due: a state, "missed", or "gone with the data"."""
+
+    slots: int
+    outcomes: dict[str, int]
+    runs: int
+    repeats: int
+    faults: dict[str, int]
+    longest_recovery_s: float
+    slowest: str
+
+
+def figures(evidence: Evidence) -> Figures:
+    """Count."""
+    outcomes = Counter(
+        "missed" if due.is_missed and due.state is None else due.state.value if due.state else "gone with the data"
+        for due in evidence.dues
+    )
+    began = {due.key: evidence.said(due.key, "began") for due in evidence.dues}
+    ends = {
+        due.key: min((each.at for each in evidence.said(due.key, "ended")), default=due.fire) for due in evidence.dues
+    }
+    slowest = max(evidence.dues, key=lambda due: ends[due.key] - due.fire)
+    return Figures(
+        slots=len(evidence.dues),
+        outcomes=dict(outcomes),
+        runs=sum(map(len, began.values())),
+        repeats=sum(max(0, len(each) - 1) for each in began.values()),
+        faults=dict(Counter(each.kind for each in evidence.faults)),
+        longest_recovery_s=round(ends[slowest.key] - slowest.fire, 2),
+        slowest=slowest.key,
+    )

@@ -1,0 +1,222 @@
+"""One soak: a service of real processes, a nemesis with a seed, and the verdict afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Self
+
+from slotqueue.ops import Site, account
+from slotqueue.slots import from_ms, key_at, to_ms
+from tests.proxy import Proxy
+from tests.servers import Server
+from tests.soak import ledger
+from tests.soak.checker import Due, Evidence, Figures, Violation, check, figures
+from tests.soak.crew import Unit
+from tests.soak.faults import LOSES_DATA, MAKERS, Fault, Struck, never_mind
+from tests.soak.orders import JOBS, Orders
+
+READY_WITHIN_S = 60.0
+_CALM_S = (1.0, 3.0)
+_TOGETHER = 0.2
+"""The chance that a fault comes while another one is there."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do.
+
+    Args:
+        seed: of everything that is chosen.
+        seconds: how long the nemesis works.
+        worker: "arq" or "celery".
+        broker_url: where the messages go, "" for the coordinating Redis.
+        bug: a fault to plant in slotqueue, "" for none: see `tests.soak.bugs`.
+        settle_s: how long slots may take to end afterwards.
+        kinds: only faults by these makers of `tests.soak.faults`; all where empty.
+    """
+
+    seed: int = 1
+    seconds: float = 120.0
+    worker: str = "arq"
+    broker_url: str = ""
+    bug: str = ""
+    kinds: tuple[str, ...] = ()
+    settle_s: float = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it went."""
+
+    violations: list[Violation]
+    figures: Figures
+
+
+class Soak:
+    """A service under soak; a context manager.
+
+    Args:
+        plan: what to do.
+        folder: for the ledger and the logs.
+        say: takes progress, a line each.
+    """
+
+    def __init__(self, plan: Plan, folder: Path, say: Say = print) -> None:
+        self.plan = plan
+        self.folder = folder
+        self._say = say
+        self._stack = ExitStack()
+        self._faults: list[Struck] = []
+        self._chance = random.Random(plan.seed)
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.server = stack.enter_context(Server(appendonly=True))
+            self.networks = {
+                "network of replicas": stack.enter_context(Proxy(self.server.port)),
+                "network of workers": stack.enter_context(Proxy(self.server.port)),
+            }
+            self.replicas = [self._unit("replica", i, "network of replicas") for i in range(3)]
+            self.workers = [self._unit("worker", i, "network of workers") for i in range(2)]
+            for unit in self.units:
+                stack.callback(unit.close)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stack.close()
+
+    @property
+    def units(self) -> list[Unit]:
+        """All processes; workers first, since they are rolled out first."""
+        return [*self.workers, *self.replicas]
+
+    def run(self) -> Outcome:
+        """Do all of it; takes the plan's seconds, the start, and what it needs to settle."""
+        for unit in self.workers:
+            unit.start()
+        self._wait(lambda: self._count("ran:workers") >= len(self.workers), READY_WITHIN_S, "the workers are there")
+        for unit in self.replicas:
+            unit.start()
+        self._wait(lambda: self._count("ran:replicas") >= len(self.replicas), READY_WITHIN_S, "the replicas tick")
+        start = time.time() + 1.0
+        self._break_things(self.plan.seconds)
+        end = time.time()
+        dues = asyncio.run(self._settled(start, end))
+        evidence = Evidence(ledger.read(self.folder / "ledger"), self._faults, dues)
+        return Outcome(check(evidence), figures(evidence))
+
+    # ---- the nemesis
+
+    def _break_things(self, seconds: float) -> None:
+        """Strike and heal until the time is over; everything is healed at the end."""
+        until, calm_until = monotonic() + seconds, monotonic() + self._chance.uniform(*_CALM_S)
+        struck: list[tuple[Fault, float]] = []
+        while monotonic() < until:
+            self._tend()
+            struck = [each for each in struck if not self._is_healed(*each)]
+            is_time = monotonic() > calm_until and (not struck or self._chance.random() < _TOGETHER)
+            if is_time:
+                fault = self._chance.choice(self._makers())(self._chance, self)
+                if not any(each.victim == fault.victim for each, _ in struck):
+                    self._strike(fault)
+                    struck.append((fault, monotonic()))
+                calm_until = monotonic() + self._chance.uniform(*_CALM_S)
+            time.sleep(0.05)
+        for fault, since in struck:
+            self._heal(fault, since)
+
+    def _makers(self) -> list[Callable[[random.Random, Soak], Fault]]:
+        names = self.plan.kinds
+        return [maker for maker in MAKERS if not names or maker.__name__ in names]
+
+    def _strike(self, fault: Fault) -> None:
+        self._say(f"{fault.kind}: {fault.victim}, {fault.seconds:.1f} s")
+        with never_mind(self._say):
+            fault.begin()
+
+    def _is_healed(self, fault: Fault, since: float) -> bool:
+        if monotonic() < since + fault.seconds:
+            return False
+        self._heal(fault, since)
+        return True
+
+    def _heal(self, fault: Fault, since: float) -> None:
+        with never_mind(self._say):
+            fault.heal()
+        self._faults.append(Struck(fault.kind, fault.victim, since, monotonic()))
+
+    def _tend(self) -> None:
+        for unit in self.units:
+            unit.tend()
+
+    # ---- before and after
+
+    def _unit(self, role: str, number: int, network: str) -> Unit:
+        orders = Orders(
+            name=f"{role}-{number + 1}",
+            url=self.networks[network].url,
+            broker_url=self.plan.broker_url or self.networks[network].url,
+            ledger=str(self.folder / "ledger"),
+            worker=self.plan.worker,
+            bug=self.plan.bug,
+        )
+        return Unit(orders, role, self.folder)
+
+    def _count(self, key: str) -> int:
+        return int(self.server.ask(f"HLEN {key}"))
+
+    def _wait(self, what: Callable[[], bool], seconds: float, why: str) -> None:
+        until = monotonic() + seconds
+        while not what():
+            self._tend()
+            if monotonic() > until:
+                raise TimeoutError(f"not within {seconds:.0f} s: {why}; see the logs in {self.folder}")
+            time.sleep(0.05)
+
+    async def _settled(self, start: float, end: float) -> list[Due]:
+        """Wait until no slot is open that was due before `end`; what the store says of each then."""
+        site = Site.at(self.server.url, "ran")
+        try:
+            until = monotonic() + self.plan.settle_s
+            while True:
+                self._tend()
+                dues = [
+                    await self._due(site, key, fire, on_crash) for key, fire, on_crash in self._expected(start, end)
+                ]
+                has_ended = {entry.key for entry in ledger.read(self.folder / "ledger") if entry.what == "ended"}
+                waiting = [due for due in dues if self._is_open(due, has_ended)]
+                if not waiting or monotonic() > until:
+                    return dues
+                self._say(f"{len(waiting)} slots have not ended yet")
+                await asyncio.sleep(1.0)
+        finally:
+            await site.close()
+
+    def _expected(self, start: float, end: float) -> Iterator[tuple[str, float, str]]:
+        for job in JOBS:
+            if job.versions != (1, 2):
+                continue  # whether anybody knew it at the time is not known here
+            for fire in job.schedule.between(from_ms(int(start * 1000)), from_ms(int(end * 1000))):
+                yield key_at("ran", job.name, fire), to_ms(fire) / 1000, job.on_crash
+
+    def _is_open(self, due: Due, has_ended: set[str]) -> bool:
+        """Whether something may still become of it; a `skip` slot that was lost with the data is over."""
+        if due.state is not None:
+            return due.state.is_open
+        is_gone = any(each.kind == LOSES_DATA and each.end > due.fire for each in self._faults)
+        return not due.is_missed and due.key not in has_ended and not (is_gone and not due.is_complete)
+
+    async def _due(self, site: Site, key: str, fire: float, on_crash: str) -> Due:
+        found = await account(site, key)
+        to_monotonic = monotonic() - time.time()
+        return Due(key, fire + to_monotonic, on_crash == "complete", found.state, found.missed is not None)
