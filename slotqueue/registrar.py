@@ -10,7 +10,8 @@ them again, and neither old slots are run at once nor decided ones forgotten.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from slotqueue.answers import Gap, Known
@@ -64,7 +65,7 @@ class Registrar:
         emit: Emit,
         *,
         build: Build | None,
-        guarded: Set[str] = frozenset(),
+        guarded: AbstractSet[str] = frozenset(),
     ) -> None:
         self.store = store
         self.planner = planner
