@@ -21,7 +21,7 @@ CHECKED = slotqueue tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-celery test-both test-fast soak check format bench clean python
+.PHONY: help demo test test-all test-celery test-both test-fast soak check format bench docs clean python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,10 @@ check: $(VENV)/.dev  ## Check style, types and layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(CHECKED)
 	$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory --silent docs
+
+docs: $(VENV)/.dev  ## Build the documentation as a site, in build/site; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 format: $(VENV)/.dev  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
