@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from slotqueue.answers import (
@@ -24,7 +25,7 @@ from slotqueue.answers import (
 )
 from slotqueue.messages import Refused, Slip, Waiting
 from slotqueue.protocols import Command, Process
-from slotqueue.slots import parse_key, to_ms
+from slotqueue.slots import to_ms
 from slotqueue.store.keys import Keys
 
 GRACE_MS = 10_000
@@ -74,12 +75,11 @@ class Commands:
 
     def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str) -> Command[Claims]:
         """See `Verbs.claim`."""
-        keys = [*self._shared]
         args: list[str | int] = [replica, epoch, GRACE_MS]
-        slot_keys = self.keys.slot
-        for job, slot in ((offer.job, offer.slot) for offer in offers):
-            keys += slot_keys(slot.key, slot.job)
-            args += (slot.job, to_ms(slot.fire_time), to_ms(slot.start), job.task_name, job.version, job.terms_text)
+        for shared, group in groupby(offers, _shared_by):
+            versions = [offer.job.version for offer in group]
+            args += (len(versions), *shared, *versions)
+        keys = self._keys_of([offer.slot.key for offer in offers])
         return Command("claim", keys, args, _read_claims)
 
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:
@@ -190,10 +190,7 @@ class Commands:
         return [self.keys.of("stored"), self.keys.of("changes")]
 
     def _keys_of(self, keys: Sequence[str]) -> list[str]:
-        found = [*self._shared]
-        for key in keys:
-            found += self.keys.slot_of(key)
-        return found
+        return [*self._shared, *keys]
 
     def _one(self, verb: str, key: str, args: list[str | int]) -> Command[Verdict]:
         return Command(verb, self._keys_of([key]), args, _verdict)
@@ -202,10 +199,15 @@ class Commands:
         return Command(verb, self._keys_of(keys), args, lambda reply: [_verdict(each) for each in reply])
 
 
+def _shared_by(offer: Offer) -> tuple[str | int, ...]:
+    """What the slots of a burst have in common, so that it is sent once."""
+    job, slot = offer.job, offer.slot
+    return (to_ms(slot.fire_time), to_ms(slot.start), job.task_name, job.terms_text)
+
+
 def _said(slip: Slip) -> tuple[str | int, ...]:
     """What a message says of its slot, in the order of `slip_at` in record.lua."""
-    job = parse_key(slip.key).job
-    return (job, slip.n, slip.fire, slip.start, slip.task, slip.version, slip.terms)
+    return (slip.n, slip.fire, slip.start, slip.task, slip.version, slip.terms)
 
 
 def _verdict(answer: Any) -> Verdict:

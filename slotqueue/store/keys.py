@@ -14,7 +14,7 @@ from slotqueue.slots import parse_key
 
 
 class SlotKeys(NamedTuple):
-    """The four keys that a script gets for one slot, in its order."""
+    """The four keys of a slot. Scripts get the first; they name the others after it, as is done here."""
 
     claim: str
     done: str
@@ -57,18 +57,13 @@ class Keys:
         """The record of a slot: hash."""
         return f"{key}:record"
 
-    def slot(self, key: str, job: str) -> SlotKeys:
-        """The keys of a slot whose job is known."""
-        return SlotKeys(key, f"{key}:done", self.record(key), self.listing(job))
-
     def slot_of(self, key: str) -> SlotKeys:
         """The keys of a slot of which only the key is known.
 
-        A text that is no slot key gets keys as well: it may have strayed into the open slots, and the script that
-        finds no record for it takes it out.
+        A text that is no slot key gets keys as well: it may have strayed into the open slots.
         """
         try:
             job = parse_key(key).job
         except InvalidSlotKey:
             job = ""
-        return self.slot(key, job)
+        return SlotKeys(key, f"{key}:done", self.record(key), self.listing(job))

@@ -111,10 +111,7 @@ class Orders:
         )
 
     def _of_slots(self, verb: str, keys: Sequence[str], args: list[str | int]) -> Command[list[Answer]]:
-        wanted = [*self.keys.shared]
-        for key in keys:
-            wanted += self.keys.slot_of(key)
-        return Command(verb, wanted, args, lambda reply: [Answer(*_texts(each)) for each in reply])
+        return Command(verb, [*self.keys.shared, *keys], args, lambda reply: [Answer(*_texts(each)) for each in reply])
 
 
 def _job_of(key: str) -> str:

@@ -177,6 +177,17 @@ def test_jobs_with_colons_blanks_and_letters_of_any_script_keep_their_slots_apar
         assert stage.redis.zrange(f"ran:{name}:slots", 0, -1) == [slot.key.removeprefix(f"ran:{name}:")]
 
 
+@pytest.mark.parametrize("name", ["rollup", "a~b:2026-10-02T03:00~t1", "~"])
+@pytest.mark.parametrize("mark", ["", "~t", "~r1.5-5f3a9c", "~t1234567T89012"])
+@pytest.mark.parametrize("tail", ["2026-10-02T03:00", "2026-10-02T03:00:30"])
+def test_the_listing_and_the_decision_of_a_slot_are_its_jobs(stage: Stage, name: str, mark: str, tail: str) -> None:
+    job = stage.job(name)
+    key = f"ran:{name}:{tail}{mark}"
+    assert stage.claim(Offer(job, replace(stage.slot(job), key=key))) == [Verdict(Word.WON)]
+    assert stage.redis.zrange(f"ran:{name}:slots", 0, -1) == [f"{tail}{mark}"]
+    assert stage.redis.hkeys("ran:decided") == [name]
+
+
 def test_the_listing_drops_slots_that_are_older_than_the_history(stage: Stage) -> None:
     job = stage.job(retention=DAY / 1000, history=2 * DAY / 1000)
     stage.redis.zadd("ran:rollup:slots", {"old": stage.now() - 3 * DAY, "young": stage.now() - DAY})

@@ -1,6 +1,6 @@
 -- abandon.lua: an operator gives open slots of a forgotten job up, but for those that a worker may be running.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
+-- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV[1]  who   then one a slot: its job
 --
 -- Returns an answer a slot, {word, detail}: "missed", "running" or "postponed" (left as they are), "gone" or "broken".

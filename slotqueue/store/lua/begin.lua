@@ -1,15 +1,15 @@
 -- begin.lua: a worker asks whether it may run a slot; the one place that decides it.
 --
--- KEYS     the shared ones, then four for the slot (record.lua)
+-- KEYS     the shared ones, then the slot's (record.lua)
 -- ARGV[1]  token of this delivery   ARGV[2]  worker   ARGV[3]  the fence that the message was sent by, "any" or ""
--- ARGV[4..10]  what the message says: job, n, fire time, start, task, version, terms
+-- ARGV[4..9]  what the message says: n, fire time, start, task, version, terms
 --
 -- Returns {"run", fence, attempt, terms}, or {word}: "done", "over", "busy", "skipped", "expired", "lost";
 -- or {"broken", what}.
 
 local token, worker, from_fence = ARGV[1], ARGV[2], ARGV[3]
 local slot = slot_at(1)
-local slip = slip_at(slot, 4)
+local slip = slip_at(4)
 local record, wrong = load(slot)
 
 local function run()
@@ -71,7 +71,7 @@ if state == 'done' then return {'done'} end
 if ENDED_STATES[state] and state ~= 'sent' then return {'over'} end
 if state ~= 'running' and is_removed(slot, record.version) then return end_as('missed', REMOVED, 'over') end
 if record.fence == 0 then
-  if is_paused(ARGV[4]) then return end_as('skipped', 'paused', 'skipped') end
+  if is_paused(slot.job) then return end_as('skipped', 'paused', 'skipped') end
   if record.terms.expires > 0 and now > record.fire + record.terms.expires then
     return end_as('skipped', 'expired before its first begin', 'skipped')
   end

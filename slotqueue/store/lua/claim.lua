@@ -1,27 +1,40 @@
 -- claim.lua: win slots that are due, each at most once.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
+-- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV[1]  replica id   ARGV[2]  epoch   ARGV[3]  grace for the enqueue, ms
--- then six a slot: job, fire time ms, start of the interval ms, task, version, terms
+-- then groups of slots that share what five arguments say: how many they are, fire time ms, start of the interval ms,
+-- task, terms; and behind them one a slot: the version of its job
 --
 -- Returns {now, 0} where the epoch is another: Redis lost its data, nothing is claimed.
 -- Else {now, 1, {an answer a slot}}: "won", "taken", "early", "stale", {"held", why}, {"skipped", why}, {"broken", what}.
 -- "won" also answers the owner that asks again, but only while the slot is claimed by its first enqueue; so does "held".
 -- "stale" is an offer for a stored job that was changed or removed since.
 
-local AT, SOME = 3, 2000
+local SOME = 1500
 local replica, grace = ARGV[1], tonumber(ARGV[3])
-local count = (#ARGV - AT) / 6
+local count = #KEYS - SHARED
 
 if redis.call('GET', KEYS[EPOCH]) ~= ARGV[2] then return {now, 0} end
 local pausing = redis.call('EXISTS', KEYS[PAUSES]) == 1
 redis.call('ZCARD', KEYS[OPEN]) -- a key of another type fails here, before anything is written
 
--- Up to when each job of the batch is decided.
-local decided, decisions = {}, {}
+-- What a burst must know of all its slots is asked of many at once: who holds their claims, whether any of them has
+-- left a trace (a done marker, a record, a claim of another type), and up to when their jobs are decided.
+local slots, owners, has_traces, decided, decisions = {}, {}, false, {}, {}
 for first = 1, count, SOME do
-  local jobs, last = {}, math.min(first + SOME - 1, count)
-  for i = first, last do jobs[#jobs + 1] = ARGV[AT + (i - 1) * 6 + 1] end
+  local last, jobs, traces = math.min(first + SOME - 1, count), {}, {}
+  local claims = redis.call('MGET', unpack(KEYS, SHARED + first, SHARED + last))
+  for i = first, last do
+    local slot, owner = slot_at(i), claims[i - first + 1]
+    slots[i], owners[i] = slot, owner
+    jobs[#jobs + 1] = slot.job
+    if not owner or owner == replica then
+      traces[#traces + 1] = slot.claim
+      traces[#traces + 1] = slot.done
+      traces[#traces + 1] = slot.record
+    end
+  end
+  has_traces = has_traces or #traces > 0 and redis.call('EXISTS', unpack(traces)) > 0
   for i, at in ipairs(redis.call('HMGET', KEYS[DECIDED], unpack(jobs))) do decided[jobs[i]] = tonumber(at or '') or 0 end
 end
 
@@ -45,21 +58,27 @@ local function skip(slot, terms, why)
   return {'skipped', why}
 end
 
-local function claim(slot, job, fire_ms, start_ms, task, version, text)
-  local owner = redis.pcall('GET', slot.claim)
-  if type(owner) == 'table' then return {'broken', owner.err} end
+-- The answer where something is there already; nil where the slot is free.
+local function look(slot, owner)
   if owner and owner ~= replica then return 'taken' end
+  if not has_traces then return nil end
+  owner = redis.pcall('GET', slot.claim)
+  if type(owner) == 'table' then return {'broken', owner.err} end
   if owner or redis.call('EXISTS', slot.done, slot.record) > 0 then return answer_again(slot, owner) end
-  local fire, terms = tonumber(fire_ms), terms_of(text)
+end
+
+local function claim(slot, owner, group, version)
+  local answer = look(slot, owner)
+  if answer then return answer end
+  local fire, terms = group.fire, group.terms
   if fire > now then return 'early' end
   local stored = stored_version(version)
-  if stored and tonumber(redis.call('ZSCORE', KEYS[CHANGES], '+' .. job) or '') ~= stored then return 'stale' end
-  if not terms then return {'broken', 'the terms are damaged: ' .. text} end
-  local tail = string.sub(slot.key, string.find(slot.key, ':', 1, true) + string.len(job) + 2)
-  local indexed = redis.pcall('ZADD', slot.index, fire, tail)
+  if stored and tonumber(redis.call('ZSCORE', KEYS[CHANGES], '+' .. slot.job) or '') ~= stored then return 'stale' end
+  if not terms then return {'broken', 'the terms are damaged: ' .. group.text} end
+  local indexed = redis.pcall('ZADD', slot.index, fire, slot.tail)
   if type(indexed) == 'table' then
     if string.find(indexed.err, 'WRONGTYPE', 1, true) then return {'broken', indexed.err} end
-    redis.call('ZADD', slot.index, fire, tail) -- out of memory, or no master: that is no single slot's trouble
+    redis.call('ZADD', slot.index, fire, slot.tail) -- out of memory, or no master: that is no single slot's trouble
   end
   redis.call('PEXPIRE', slot.index, math.max(terms.history, KEEP_DEAD))
   -- In a burst, now and then is enough to keep the index short.
@@ -67,16 +86,14 @@ local function claim(slot, job, fire_ms, start_ms, task, version, text)
 
   local life = grace + terms.retention
   redis.call('SET', slot.claim, replica, 'NX', 'PX', life)
-  redis.call('HSET', slot.record, 'state', 'claimed', 'by', replica, 'claimed', now, 'n', 0, 'fire', fire_ms,
-    'start', start_ms, 'task', task, 'version', version, 'terms', text)
-  if fire > decided[job] then
-    decided[job] = fire
-    decisions[#decisions + 1] = job
-    decisions[#decisions + 1] = fire_ms
+  redis.call('HSET', slot.record, 'state', 'claimed', 'by', replica, 'claimed', now, 'n', 0, 'fire', group.fire_text,
+    'start', group.start, 'task', group.task, 'version', version, 'terms', group.text)
+  if fire > decided[slot.job] then
+    decided[slot.job] = fire
+    decisions[#decisions + 1] = slot.job
+    decisions[#decisions + 1] = group.fire_text
   end
-  if pausing and is_paused(job, fire) then
-    return skip(slot, terms, 'paused')
-  end
+  if pausing and is_paused(slot.job, fire) then return skip(slot, terms, 'paused') end
   if terms.expires > 0 and now > fire + terms.expires then
     return skip(slot, terms, 'expired before it was claimed')
   end
@@ -90,10 +107,18 @@ local function claim(slot, job, fire_ms, start_ms, task, version, text)
   return 'won'
 end
 
-local answers = {}
-for i = 1, count do
-  local at = AT + (i - 1) * 6
-  answers[i] = claim(slot_at(i), unpack(ARGV, at + 1, at + 6))
+local answers, at = {}, 4
+while at < #ARGV do
+  local group = {
+    fire = tonumber(ARGV[at + 1]), fire_text = ARGV[at + 1], start = ARGV[at + 2], task = ARGV[at + 3],
+    text = ARGV[at + 4], terms = terms_of(ARGV[at + 4]),
+  }
+  local first = at + 5
+  at = first + tonumber(ARGV[at])
+  for i = first, at - 1 do
+    local k = #answers + 1
+    answers[k] = claim(slots[k], owners[k], group, ARGV[i])
+  end
 end
 write_deadlines()
 write_decisions()

@@ -1,6 +1,6 @@
 -- confirm.lua: the queue holds the messages of these slots.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
+-- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV     one a slot: the enqueue number n
 --
 -- Only from (claimed, n): the worker may have been faster. Returns an answer a slot: "queued", "sent" (no guarded

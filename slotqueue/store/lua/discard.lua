@@ -1,6 +1,6 @@
 -- discard.lua: an operator takes dead letters from the list. Their records stay for their history, and say so.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
+-- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV[1]  who   then one a slot: what was looked at, "dead" or "lost"
 --
 -- Returns an answer a slot, {word, detail}: "discarded", "missing" (it was no dead letter any more), or "broken" (what):

@@ -1,6 +1,6 @@
 -- fail.lua: the worker system gave the run up.
 --
--- KEYS     the shared ones, then four for the slot (record.lua)
+-- KEYS     the shared ones, then the slot's (record.lua)
 -- ARGV[1]  fence, "" where only the token is known   ARGV[2]  token   ARGV[3]  error
 --
 -- Only while running, so that a crash and its late report spend one attempt together.

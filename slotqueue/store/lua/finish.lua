@@ -1,14 +1,14 @@
 -- finish.lua: the run is over and well: done marker, record and index in one step.
 --
--- KEYS     the shared ones, then four for the slot (record.lua)
--- ARGV[1]  fence   ARGV[2]  worker   ARGV[3..9]  what the message says: job, n, fire time, start, task, version, terms
+-- KEYS     the shared ones, then the slot's (record.lua)
+-- ARGV[1]  fence   ARGV[2]  worker   ARGV[3..8]  what the message says: n, fire time, start, task, version, terms
 --
 -- The newest fence may finish whatever became of the slot meanwhile: the work is done. Said again, "yes" again.
 -- Returns "yes", "stale" or {"broken", what}.
 
 local fence, worker = tonumber(ARGV[1]), ARGV[2]
 local slot = slot_at(1)
-local slip = slip_at(slot, 3)
+local slip = slip_at(3)
 local record, wrong = load(slot)
 
 if wrong then return {'broken', wrong} end

@@ -1,7 +1,7 @@
 -- heartbeat.lua: keep the leases on running slots, where they are still ours.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
--- ARGV     ten a slot: fence, token, worker, then what the message says: job, n, fire time, start, task, version, terms
+-- KEYS     the shared ones, then one a slot (record.lua)
+-- ARGV     nine a slot: fence, token, worker, then what the message says: n, fire time, start, task, version, terms
 --
 -- A lease that had passed is renewed all the same: nobody has taken it. A record that Redis lost is made anew.
 -- Returns an answer a slot: "yes", "stale" or {"broken", what}.
@@ -24,8 +24,8 @@ local function beat(slot, fence, token, worker, slip)
 end
 
 local answers = {}
-for i = 1, #ARGV / 10 do
-  local at, slot = (i - 1) * 10, slot_at(i)
-  answers[i] = beat(slot, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], slip_at(slot, at + 4))
+for i = 1, #ARGV / 9 do
+  local at, slot = (i - 1) * 9, slot_at(i)
+  answers[i] = beat(slot, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], slip_at(at + 4))
 end
 return answers

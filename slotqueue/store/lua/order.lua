@@ -1,6 +1,6 @@
 -- order.lua: an operator wants slots that nobody has decided: of the past, or with a mark of their own.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
+-- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV[1]  who   ARGV[2]  how that is said: "triggered", "backfilled", ...
 -- then six a slot: job, fire time ms, start of the interval ms, task, version, terms
 --

@@ -1,6 +1,6 @@
 -- postpone.lua: the run is handed back cleanly; the worker system itself will run the slot again, or the sweep shall.
 --
--- KEYS     the shared ones, then four for the slot (record.lua)
+-- KEYS     the shared ones, then the slot's (record.lua)
 -- ARGV[1]  fence   ARGV[2]  in how many ms   ARGV[3]  why   ARGV[4]  "1" where no message is left and the sweep shall
 --
 -- Only while running. The sweep steps in at that time, or 5 min after it. Returns "yes", "stale" or {"broken", what}.

@@ -2,7 +2,8 @@
 --
 -- KEYS[1] epoch   KEYS[2] open   KEYS[3] dead   KEYS[4] pauses   KEYS[5] tasks   KEYS[6] decided
 -- KEYS[7] changes of the stored jobs (put.lua)
--- then four a slot: claim (its name is the slot key), done marker, record, index of the job's slots.
+-- then one a slot: its key, by which the claim is named. Done marker, record and the index of the job's slots are named
+-- after it here: they begin with the same namespace, so a hash tag there keeps them on the node of the key.
 --
 -- A read that fails (a key of another type, a damaged record) is the answer for that slot and nothing is written
 -- for it; so every function here reads and judges before its first write.
@@ -16,9 +17,24 @@ local ENDED_STATES = {sent = true, done = true, dead = true, lost = true, skippe
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+-- The tail of a key is 2026-10-02T03:00 or 2026-10-02T03:00:30, perhaps with a mark, "~...". By its bytes, since a
+-- pattern would cost a burst more than anything else here.
+local COLON, T = string.byte(':T', 1, 2)
+local function tail_length(key)
+  if string.byte(key, -3) == COLON then return string.byte(key, -6) == T and 16 or 19 end
+  return string.len(string.match(key, '%d%d%d%d%-%d%d%-%d%dT[%d:]+~[%w.-]+$') or key)
+end
+
+-- A text that is no slot key may have strayed among the open slots; it has no record.
+local BEHIND_NAMESPACE = string.len(KEYS[EPOCH]) - string.len('epoch') + 1
 local function slot_at(i)
-  local at = SHARED + (i - 1) * 4
-  return {key = KEYS[at + 1], claim = KEYS[at + 1], done = KEYS[at + 2], record = KEYS[at + 3], index = KEYS[at + 4]}
+  local key = KEYS[SHARED + i]
+  local tail = tail_length(key)
+  local prefix = string.sub(key, 1, -tail - 1)
+  return {
+    key = key, claim = key, done = key .. ':done', record = key .. ':record', index = prefix .. 'slots',
+    job = string.sub(prefix, BEHIND_NAMESPACE, -2), tail = string.sub(key, -tail),
+  }
 end
 
 -- The policy, from its text: see slotqueue.jobs.Terms. nil where the text is damaged.
@@ -184,7 +200,7 @@ local function anew(slot, slip, by)
   redis.call('SET', slot.claim, by, 'NX', 'PX', slip.terms.retention)
   redis.call('HSET', slot.record, 'state', 'queued', 'by', by, 'claimed', now, 'n', slip.n, 'fire', slip.fire,
     'start', slip.start, 'task', slip.task, 'version', slip.version, 'terms', slip.text)
-  redis.call('ZADD', slot.index, slip.fire, string.sub(slot.key, slip.skip))
+  redis.call('ZADD', slot.index, slip.fire, slot.tail)
   live(slot.index, math.max(slip.terms.history, KEEP_DEAD))
   remember(slot, 'Redis had lost the record; made anew by ' .. by)
   return {
@@ -194,15 +210,14 @@ local function anew(slot, slip, by)
   }
 end
 
--- What a message says of its slot, seven arguments from `at`: job, n, fire, start, task, version, terms.
+-- What a message says of its slot, six arguments from `at`: n, fire, start, task, version, terms.
 -- nil where the terms are damaged.
-local function slip_at(slot, at)
-  local terms = terms_of(ARGV[at + 6])
+local function slip_at(at)
+  local terms = terms_of(ARGV[at + 5])
   if not terms then return nil end
   return {
-    job = ARGV[at], n = ARGV[at + 1], fire = ARGV[at + 2], start = ARGV[at + 3], task = ARGV[at + 4],
-    version = ARGV[at + 5], text = ARGV[at + 6], terms = terms,
-    skip = string.find(slot.key, ':', 1, true) + string.len(ARGV[at]) + 2,
+    n = ARGV[at], fire = ARGV[at + 1], start = ARGV[at + 2], task = ARGV[at + 3], version = ARGV[at + 4],
+    text = ARGV[at + 5], terms = terms,
   }
 end
 

@@ -1,6 +1,6 @@
 -- reject.lua: the message of enqueue n ended without a run: unknown task, revoked, a failed result without a hook.
 --
--- KEYS     the shared ones, then four for the slot (record.lua)
+-- KEYS     the shared ones, then the slot's (record.lua)
 -- ARGV[1]  n   ARGV[2]  why
 --
 -- Only from claimed, queued and postponed, by that very enqueue.

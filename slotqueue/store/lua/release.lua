@@ -1,6 +1,6 @@
 -- release.lua: the queue refused the messages of these slots, or may have, or gives them back unrun.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
+-- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV     three a slot: the enqueue number n, "1" where the message may have arrived all the same, the problem
 --
 -- Only from (claimed, n), and from (queued, n) where the queue gives back what it had accepted. Claim and record stay,

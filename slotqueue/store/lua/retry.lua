@@ -1,6 +1,6 @@
 -- retry.lua: an operator brings slots back that ended without being done: same id, attempts start anew.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
+-- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV[1]  who   then one a slot: its job
 --
 -- Returns an answer a slot, {word, detail}: "claimed" (the next sweep enqueues it), "held" (behind which slot); or

@@ -1,6 +1,6 @@
 -- take_over.lua: open slots whose deadline has passed, by the record's own policy.
 --
--- KEYS     the shared ones, then four a slot (record.lua)
+-- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV[1]  replica   ARGV[2]  unbroken contact with this Redis, ms   ARGV[3]  grace for the enqueue, ms
 -- then one a slot: the task that this replica would enqueue, "" where it does not know the job
 --
