@@ -1,7 +1,9 @@
 """What is due, what is missed, what coalesces: a heap of next fire times. Pure; it reads no clock.
 
-A pass with nothing due looks at the top of the heap and costs nothing per idle job. Memory advances only when the
-caller settles what it was given: what is put back is due again. Downtime is never walked slot by slot.
+A pass with nothing due looks at the top of the heap and costs nothing per idle job. Jobs that are due at one instant
+share its place there, so that a burst of thousands is one step, and a job is added and removed in no more than the
+logarithm of the instants. Memory advances only when the caller settles what it was given: what is put back is due
+again. Downtime is never walked slot by slot.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import count
+from typing import NamedTuple
 
 from slotqueue.answers import Gap, Known, Offer
 from slotqueue.jobs import Job
@@ -32,11 +34,11 @@ class Entry:
     decided: int
     fire: int | None = None
     previous: int | None = None
-    is_removed: bool = False
+    at: int | None = None
+    """Under which instant of the heap it stands; None while its slots are out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """What is due of one job: slots to claim, oldest first, and the gap before them. Settle it or put it back."""
 
     entry: Entry
@@ -72,8 +74,9 @@ class Planner:
         self.namespace = namespace
         self._entries: dict[str, Entry] = {}
         self._expected: dict[str, Job] = {}
-        self._heap: list[tuple[int, int, Entry]] = []
-        self._order = count()
+        self._instants: list[int] = []
+        self._due_at: dict[int, dict[Entry, None]] = {}
+        """For each instant of the heap, who is due then: an ordered set."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -98,8 +101,8 @@ class Planner:
         """Forget a job; unknown names are fine."""
         self._expected.pop(name, None)
         entry = self._entries.pop(name, None)
-        if entry is not None:
-            entry.is_removed = True
+        if entry is not None and entry.at is not None:
+            del self._due_at[entry.at][entry]
 
     def job(self, name: str) -> Job | None:
         """The job of that name."""
@@ -116,19 +119,20 @@ class Planner:
 
     def next_at(self) -> int | None:
         """When the next slot is due, jitter included; None for never."""
-        while self._heap and self._heap[0][2].is_removed:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        while self._instants and not self._due_at[self._instants[0]]:
+            del self._due_at[heapq.heappop(self._instants)]
+        return self._instants[0] if self._instants else None
 
     def due(self, now: int) -> Plan:
         """Take out what is due at `now`."""
         plan = Plan()
-        while (at := self.next_at()) is not None and at <= now:
-            entry = heapq.heappop(self._heap)[2]
-            try:
-                plan.dues.append(self._due(entry, now))
-            except Exception as error:  # noqa: BLE001 - as in add
-                plan.troubles.append(self._quarantine(entry, now, error))
+        while self._instants and self._instants[0] <= now:
+            for entry in self._due_at.pop(heapq.heappop(self._instants)):
+                entry.at = None
+                try:
+                    plan.dues.append(self._due(entry, now))
+                except Exception as error:  # noqa: BLE001 - as in add
+                    plan.troubles.append(self._quarantine(entry, now, error))
         return plan
 
     def settle(self, due: Due) -> None:
@@ -154,8 +158,12 @@ class Planner:
             The gaps, to be recorded.
         """
         gaps = []
-        self._heap = []
+        self._instants, self._due_at = [], {}
         for entry in self._entries.values():
+            at, entry.at = entry.at, None
+            if entry.fire is None and at is not None:  # its schedule fails: it is asked again in a minute
+                self._push_at(entry, at)
+                continue
             if entry.job.terms.is_complete:
                 self._go_back(entry, now)
             elif is_data_lost and entry.fire is not None and entry.fire <= now:
@@ -218,10 +226,20 @@ class Planner:
         return to_ms(following)
 
     def _push(self, entry: Entry) -> None:
-        if entry.fire is not None and not entry.is_removed:
-            heapq.heappush(self._heap, (entry.fire + entry.job.delay_of(entry.fire), next(self._order), entry))
+        if entry.fire is not None:
+            self._push_at(entry, entry.fire + entry.job.delay_of(entry.fire))
+
+    def _push_at(self, entry: Entry, at: int) -> None:
+        if self._entries.get(entry.job.name) is not entry:  # removed while its slots were out
+            return
+        entries = self._due_at.get(at)
+        if entries is None:
+            entries = self._due_at[at] = {}
+            heapq.heappush(self._instants, at)
+        entries[entry] = None
+        entry.at = at
 
     def _quarantine(self, entry: Entry, now: int, error: Exception) -> Trouble:
         entry.fire = None
-        heapq.heappush(self._heap, (now + _QUARANTINE_MS, next(self._order), entry))
+        self._push_at(entry, now + _QUARANTINE_MS)
         return Trouble(entry.job, f"{type(error).__name__}: {error}")

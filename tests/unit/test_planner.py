@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -201,6 +202,52 @@ def test_a_job_removed_while_its_slot_is_out_does_not_come_back() -> None:
     planner.remove("a")
     planner.settle(due)
     assert planner.next_at() is None
+
+
+def test_a_job_removed_while_it_waits_out_a_failure_does_not_come_back() -> None:
+    class Failing(Every):
+        def next_after(self, t: datetime) -> datetime | None:
+            raise LookupError("the zone has gone")
+
+    planner = planner_with(job("a", Failing(minutes=1)), job("b", Failing(minutes=1)))
+    planner.remove("a")
+    assert planner.rewind(to_ms(NOON), is_data_lost=True) == []
+    assert [trouble.job.name for trouble in planner.due(to_ms(NOON + MINUTE)).troubles] == ["b"]
+
+
+class Compared(int):
+    """An instant that counts how often it is compared with another."""
+
+    times = 0
+
+    def __radd__(self, other: int) -> Compared:
+        return Compared(int(self) + other)
+
+    def __lt__(self, other: int) -> bool:
+        Compared.times += 1
+        return int(self) < int(other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted(Job):
+    def delay_of(self, fire_ms: int) -> int:
+        return Compared(super().delay_of(fire_ms))
+
+
+def test_to_add_or_remove_a_job_takes_no_more_steps_than_the_logarithm_of_their_number() -> None:
+    def counted(i: int) -> Job:
+        plain = job(f"j{i}", Every(days=1, offset=i))
+        return Counted(**{each.name: getattr(plain, each.name) for each in fields(Job) if each.init})
+
+    count = 2**12
+    planner = planner_with(*(counted(i) for i in range(count)))
+    for i in (count // 3, 50_000, 0):  # in the middle, the last and the next instant there is
+        planner.remove(f"j{i}")
+        Compared.times = 0
+        planner.add(counted(i), since=to_ms(NOON), decided=0)
+        planner.remove(f"j{i}")
+        assert planner.next_at() is not None
+        assert Compared.times <= 3 * 12
 
 
 def test_jitter_delays_the_offer_and_neither_key_nor_order() -> None:
