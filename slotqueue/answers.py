@@ -79,8 +79,7 @@ class Verdict(NamedTuple):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A slot that is due, with its job: what a replica claims."""
 
     job: Job

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from slotqueue.answers import Verdict, Word
 from slotqueue.errors import StoreUnavailable
-from slotqueue.events import ConfirmStale, Emit, EnqueueRefused, SlotBroken, SlotEnqueued, TaskUnguarded
+from slotqueue.events import ConfirmStale, Emit, EnqueueRefused, SlotBroken, SlotEnqueued, TaskUnguarded, is_heard
 from slotqueue.jobs import Job
 from slotqueue.messages import Accepted, Delivery, Message, Refused, Slip
 from slotqueue.protocols import Command, Enqueuer, Store
@@ -59,7 +59,9 @@ class Dispatcher:
             StoreUnavailable: the store did not take the confirmations; the sweep will see to these slots.
         """
         answers = [Refused(doubt)] * len(messages) if doubt else await self._enqueue(messages)
-        accepted = [message.slip for message, answer in zip(messages, answers, strict=True) if _is_accepted(answer)]
+        accepted = [
+            message.slip for message, answer in zip(messages, answers, strict=True) if isinstance(answer, Accepted)
+        ]
         refused = [
             (message.slip, answer)
             for message, answer in zip(messages, answers, strict=True)
@@ -73,21 +75,20 @@ class Dispatcher:
                 counts[verdict.word] += 1
         if refused:
             for slip, answer in refused:
-                self.emit(EnqueueRefused(slip.key, parse_key(slip.key).job, slip.n, answer.problem))
+                self.emit(EnqueueRefused(slip.key, _job_of(slip), slip.n, answer.problem))
             counts["refused"] += len(refused)
             await self._ask(self.store.verbs.release(refused))
         return counts
 
     async def _enqueue(self, messages: Sequence[Message]) -> list[Delivery]:
         """Ask each enqueuer once for all of its messages; answers in the order of `messages`."""
-        answers: dict[str, Delivery] = {}
-        by_kind: dict[str, list[Message]] = {}
-        for message in messages:
-            by_kind.setdefault(message.slip.task.partition(":")[0], []).append(message)
-        for kind, group in by_kind.items():
-            for message, answer in zip(group, await self._enqueue_at(kind, group), strict=True):
-                answers[message.slip.key] = answer
-        return [answers[message.slip.key] for message in messages]
+        by_kind: dict[str, list[int]] = {}
+        for place, message in enumerate(messages):
+            by_kind.setdefault(message.slip.task.partition(":")[0], []).append(place)
+        answers: dict[int, Delivery] = {}
+        for kind, places in by_kind.items():
+            answers.update(zip(places, await self._enqueue_at(kind, [messages[i] for i in places]), strict=True))
+        return [answers[place] for place in range(len(messages))]
 
     async def _enqueue_at(self, kind: str, group: Sequence[Message]) -> Sequence[Delivery]:
         enqueuer = self.enqueuers.get(kind)
@@ -116,25 +117,26 @@ class Dispatcher:
         return await self.store.run(command)
 
     def _report(self, slip: Slip, verdict: Verdict) -> None:
-        job = parse_key(slip.key).job
-        if verdict.word in (Word.QUEUED, Word.SENT):
-            is_guarded = verdict.word is Word.QUEUED
-            self.emit(SlotEnqueued(slip.key, job, slip.n, is_guarded=is_guarded))
+        word = verdict.word
+        if word is Word.QUEUED or word is Word.SENT:
+            is_guarded = word is Word.QUEUED
+            if is_heard(self.emit, SlotEnqueued):
+                self.emit(SlotEnqueued(slip.key, _job_of(slip), slip.n, is_guarded=is_guarded))
             if is_guarded:
                 self.guarded.add(slip.task)
                 self._unguarded.discard(slip.task)
             elif slip.task not in self._unguarded:
                 self.guarded.discard(slip.task)
                 self._unguarded.add(slip.task)
-                self.emit(TaskUnguarded(slip.task, job))
-        elif verdict.word is Word.BROKEN:
-            self.emit(SlotBroken(slip.key, job, verdict.detail))
+                self.emit(TaskUnguarded(slip.task, _job_of(slip)))
+        elif word is Word.BROKEN:
+            self.emit(SlotBroken(slip.key, _job_of(slip), verdict.detail))
         else:
-            self.emit(ConfirmStale(slip.key, job))
+            self.emit(ConfirmStale(slip.key, _job_of(slip)))
 
 
-def _is_accepted(answer: Delivery) -> bool:
-    return isinstance(answer, Accepted)
+def _job_of(slip: Slip) -> str:
+    return parse_key(slip.key).job
 
 
 def _unclear(answer: object) -> Refused:

@@ -364,6 +364,11 @@ class ThreadDeferred(Event):
 Emit = Callable[[Event], None]
 
 
+def is_heard(emit: Emit, kind: type[Event]) -> bool:
+    """Whether anybody would notice: asked where thousands of slots would make an event each for nobody."""
+    return not isinstance(emit, Events) or emit.hook is not None or logger.isEnabledFor(kind.level)
+
+
 class Events:
     """Logs every event and hands it to a hook.
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from slotqueue.errors import ConfigurationError, InvalidSlotKey
@@ -136,8 +137,13 @@ def slot_key(job: str, scheduled: datetime, period: timedelta, *, namespace: str
 
 def key_at(namespace: str, job: str, fire_time: datetime) -> str:
     """Join a key from parts that are known to be sound: `fire_time` in UTC, whole seconds."""
+    return f"{namespace}:{job}:{_text_of(fire_time)}"
+
+
+@lru_cache(maxsize=1024)  # a burst is thousands of slots and one instant
+def _text_of(fire_time: datetime) -> str:
     text = fire_time.isoformat()
-    return f"{namespace}:{job}:{text[:16]}" if text[17:19] == "00" else f"{namespace}:{job}:{text[:19]}"
+    return text[:16] if text[17:19] == "00" else text[:19]
 
 
 def parse_key(key: str) -> KeyParts:
@@ -202,6 +208,7 @@ def to_ms(instant: datetime) -> int:
     return (delta.days * 86400 + delta.seconds) * 1000 + delta.microseconds // 1000
 
 
+@lru_cache(maxsize=1024)  # as above
 def from_ms(ms: float) -> datetime:
     """The aware UTC instant of milliseconds since the Unix epoch."""
     return datetime.fromtimestamp(ms / 1000, UTC)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, deque
+from collections.abc import Sequence
+from itertools import islice
 
 from slotqueue.answers import Offer, Verdict, Word
 from slotqueue.clock import RedisClock
@@ -23,6 +25,7 @@ from slotqueue.events import (
     SlotHeld,
     SlotSkipped,
     SlotTaken,
+    is_heard,
 )
 from slotqueue.jobs import Job
 from slotqueue.messages import Message, Slip
@@ -182,11 +185,12 @@ class Ticker:
             for due in chunk:
                 self.planner.put_back(due)
             return None
-        verdicts = dict(zip((offer.slot.key for offer in offers), claims.verdicts, strict=True))
-        self._settle(chunk, verdicts)
+        self._settle(chunk, claims.verdicts)
         counts["offered"] += len(offers)
-        counts.update(verdict.word.value for verdict in claims.verdicts)
-        return [message for offer in offers if (message := self._take(offer, verdicts, claims.now))], doubt
+        for verdict, times in Counter(claims.verdicts).items():
+            counts[verdict.word.value] += times
+        verdicts = zip(offers, claims.verdicts, strict=True)
+        return [message for offer, verdict in verdicts if (message := self._take(offer, verdict, claims.now))], doubt
 
     async def _send(self, won: list[Message], doubt: str) -> Counter[str]:
         """Enqueue what was won, and learn how long that takes."""
@@ -204,9 +208,10 @@ class Ticker:
         self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
         return counts
 
-    def _settle(self, chunk: list[Due], verdicts: dict[str, Verdict]) -> None:
+    def _settle(self, chunk: list[Due], verdicts: Sequence[Verdict]) -> None:
+        left = iter(verdicts)
         for due in chunk:
-            words = {verdicts[offer.slot.key].word for offer in due.offers}
+            words = [verdict.word for verdict in islice(left, len(due.offers))]
             if Word.STALE in words:  # a stored job that was put or removed since
                 self.registrar.stored.hurry()
             if Word.STALE in words or Word.EARLY in words:
@@ -214,17 +219,19 @@ class Ticker:
             else:
                 self.planner.settle(due)
 
-    def _take(self, offer: Offer, verdicts: dict[str, Verdict], now: int) -> Message | None:
+    def _take(self, offer: Offer, verdict: Verdict, now: int) -> Message | None:
         """Report a verdict; the message to enqueue where the slot was won."""
-        job, slot = offer.job, offer.slot
-        word, detail = verdicts[slot.key]
+        job, slot = offer
+        word, detail = verdict
         if word is Word.WON:
             fire = to_ms(slot.fire_time)
-            self.emit(SlotClaimed(slot.key, job.name, self.replica.id, now - fire))
+            if is_heard(self.emit, SlotClaimed):
+                self.emit(SlotClaimed(slot.key, job.name, self.replica.id, now - fire))
             slip = Slip(slot.key, 0, fire, to_ms(slot.start), job.task_name, job.version, job.terms_text)
             return message_for(job, slip)
         if word is Word.TAKEN:
-            self.emit(SlotTaken(slot.key, job.name, self.replica.id))
+            if is_heard(self.emit, SlotTaken):
+                self.emit(SlotTaken(slot.key, job.name, self.replica.id))
         elif word is Word.SKIPPED:
             self.emit(SlotSkipped(slot.key, job.name, detail))
         elif word is Word.HELD:

@@ -47,6 +47,15 @@ async def client(redis_url: str) -> AsyncIterator[Any]:
         yield found
 
 
+async def test_a_pool_of_its_own_packs_in_c_from_its_first_connection_on(arq: ArqEnqueuer) -> None:
+    await arq.enqueue([message()])
+    (pool,) = arq._own_pools.values()
+    connection = await pool.connection_pool.get_connection()
+    assert connection.is_connected, "the one that enqueued"
+    assert "pack_command" in vars(type(connection))
+    await pool.connection_pool.release(connection)
+
+
 # ---- what it writes
 
 

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 import pytest
 
 from slotqueue import events
-from slotqueue.events import Event, Events, SlotClaimed, SlotDead, SlotEnqueued, SlotTaken, SlotTakenOver
+from slotqueue.events import Event, Events, SlotClaimed, SlotDead, SlotEnqueued, SlotTaken, SlotTakenOver, is_heard
 
 ALL = [
     each for each in vars(events).values() if isinstance(each, type) and issubclass(each, Event) and each is not Event
@@ -44,6 +44,19 @@ def test_a_hook_that_raises_is_logged_and_does_no_harm(caplog: pytest.LogCapture
     with caplog.at_level(logging.ERROR, logger="slotqueue"):
         Events(hook)(SlotTaken("ran:a:2026-11-30T12:00", "a", "r1"))
     assert "on_event raised for SlotTaken" in caplog.text
+
+
+def test_an_event_is_heard_by_a_hook_by_whoever_is_no_log_and_by_a_log_of_its_level() -> None:
+    heard: list[Event] = []
+    for emit in (heard.append, Events(heard.append)):
+        assert is_heard(emit, SlotTaken)
+    level = events.logger.level
+    try:
+        events.logger.setLevel(logging.INFO)
+        assert is_heard(Events(), SlotEnqueued)
+        assert not is_heard(Events(), SlotTaken)
+    finally:
+        events.logger.setLevel(level)
 
 
 def test_the_hook_gets_the_event_itself() -> None:

@@ -33,6 +33,7 @@ from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
 from slotqueue.messages import Accepted, Delivery, Message, Refused, Waiting
 from slotqueue.policy import Terms
+from slotqueue.wire import pack_in_c
 
 BATCH = 1000
 """Messages in one script call: about 10 ms of arq's Redis."""
@@ -180,7 +181,11 @@ class ArqEnqueuer:
         if pool is None:
             # arq would try five times, a second apart: whoever asks here asks again anyway.
             settings = replace(self._settings or RedisSettings(), conn_retries=0)
-            pool = self._own_pools[asyncio.get_running_loop()] = await create_pool(settings)
+            pool = await create_pool(settings)
+            pack_in_c(pool.connection_pool)
+            await pool.connection_pool.disconnect()  # the one that create_pool has opened packs in Python still
+            pool.connection_pool.reset()
+            self._own_pools[asyncio.get_running_loop()] = pool
         return pool
 
     def _pack(self, messages: Sequence[Message], answers: list[Delivery]) -> Iterator[_Packed]:
