@@ -304,6 +304,13 @@ class SlotQueue:
             await asyncio.gather(self._loops.stop(), self._systems.stop(_STOP_SECONDS))
         await self.close()
 
+    async def hand_back(self) -> None:
+        """Hand back the slots that functions of this process run, and begin no more of them; within a second or two.
+
+        `stop` does this too. It lets a pass by hand, which waits for its functions, come to an end.
+        """
+        await self._systems.stop(_CLOSE_SECONDS)
+
     async def run(self, stopping: asyncio.Event | None = None) -> None:
         """Tick and sweep until cancelled, or until `stopping` is set; with `SLOTQUEUE_DISABLED=1` only wait for that.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -79,8 +78,6 @@ class Hold:
     def __init__(self, verbs: Verbs, heartbeat: Heartbeat, emit: Emit, lease: Lease, judge: Judge) -> None:
         self.lease = lease
         self.outcome: Word | None = None
-        self.give_up_at = math.inf
-        """By the monotonic clock: the end is tried no longer than this."""
         self._verbs = verbs
         self._heartbeat = heartbeat
         self._emit = emit
@@ -119,7 +116,7 @@ class Hold:
     def _trying(self) -> Until:
         """Until when to try to write the end: as long as the lease lasts, and a few seconds in any case."""
         least = monotonic() + _END_SECONDS
-        return lambda: min(self.give_up_at, max(least, self.lease.good_until))
+        return lambda: max(least, self.lease.good_until)
 
     def _written(self, ending: Ending, verdict: Verdict) -> None:
         self.outcome = verdict.word
@@ -155,6 +152,8 @@ class AsyncHold(Hold):
         self._store = store
         self._loop = asyncio.get_running_loop()
         self._has_cancelled = self._is_ending = False
+        self._give_up_at: float | None = None
+        self._writing: asyncio.Timeout | None = None
 
     async def __aenter__(self) -> CurrentSlot:
         self._task = asyncio.current_task()
@@ -184,11 +183,22 @@ class AsyncHold(Hold):
         if command is None:
             return
         try:
-            verdict, _ = await ask(self._store, command, self._trying())
+            async with asyncio.timeout_at(self._give_up_at) as self._writing:
+                verdict, _ = await ask(self._store, command, self._trying())
         except StoreUnavailable as unavailable:
             self._unwritten(ending, str(unavailable))
+        except TimeoutError:
+            self._unwritten(ending, "the worker could not wait any longer")
         else:
             self._written(ending, verdict)
+        finally:
+            self._writing = None
+
+    def give_up_at(self, when: float) -> None:
+        """Try to write the end until then and no longer, by the event loop's clock: the process is about to go."""
+        self._give_up_at = when
+        if self._writing is not None:
+            self._writing.reschedule(when)
 
     def _is_ours_alone(self, error: BaseException) -> bool:
         """Take our own cancellation back; whether nobody else has cancelled the task as well."""

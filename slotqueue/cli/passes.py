@@ -57,6 +57,9 @@ def tick(ctx: click.Context, app: str | None, as_json: bool, log_level: str) -> 
 
     Exit code 1 where a queue refused a message (a sweep tries again), 3 where Redis is unavailable. SIGTERM or Ctrl-C:
     it finishes the enqueue in hand and leaves within 5 s, with 143 or 130; what it left is due at the next pass.
+
+    Functions of the process (`@slots.job`) that the pass won run to their end before it is over. A signal hands their
+    slots back.
     """
     log_to_stderr(log_level)
     counts = _make(ctx, app, lambda slots, _: slots.tick())
@@ -130,7 +133,7 @@ async def _making(slots: SlotQueue, make: Pass, stop: Stop) -> Counter[str] | No
     try:
         await asyncio.wait({making, told}, return_when=asyncio.FIRST_COMPLETED)
         if not making.done():
-            await asyncio.wait({making}, timeout=_STOP_SECONDS)
+            await asyncio.gather(slots.hand_back(), asyncio.wait({making}, timeout=_STOP_SECONDS))
         return making.result() if making.done() else None
     finally:
         for each in (making, told):

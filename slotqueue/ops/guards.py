@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from slotqueue.enqueuers.inprocess import InProcessEnqueuer
 from slotqueue.jobs import Job
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.words import count, did_you_mean, duration, instant
@@ -49,6 +50,8 @@ def check_guards(
     ]
     jobs = [job for job in jobs if job.task_name not in bypassing]
     for kind in dict.fromkeys(job.enqueuer for job in jobs):
+        if kind == InProcessEnqueuer.kind:  # the replica that wins is its worker
+            continue
         mine = [job for job in jobs if job.enqueuer == kind]
         known = [task.partition(":")[2] for task in tasks if task.startswith(f"{kind}:")]
         if known:

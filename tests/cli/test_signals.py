@@ -47,6 +47,36 @@ def test_a_tick_finishes_the_enqueue_in_hand(
     assert f"stopped by {signal.Signals(number).name}: " in tick.err
 
 
+WITHOUT = """
+import asyncio, signal
+def missing(*args):
+    raise NotImplementedError
+asyncio.SelectorEventLoop.add_signal_handler = asyncio.SelectorEventLoop.remove_signal_handler = missing
+for name in ("SIGALRM", "SIGHUP", "setitimer", "alarm"):
+    delattr(signal, name)
+"""
+HERE = """
+@slots.job(Every(minutes=1), name="ping", lookback=2)
+async def ping():
+    print("running", flush=True)
+    await asyncio.sleep(60)
+"""
+
+
+def test_a_tick_hands_its_functions_back_where_loops_know_no_signals_and_there_is_no_alarm(
+    write_app: WriteApp, start: Start, stage: Stage, redis_url: str
+) -> None:
+    write_app(WITHOUT + HERE, redis_url)
+    assert start("tick", "app:slots").process.wait(20) == 0
+    known_for(stage, "ping", MINUTE)
+    tick = start("tick", "app:slots")
+    tick.wait_for("running")
+    code, seconds = tick.stop(signal.SIGINT)
+    assert (code, seconds < 2) == (130, True)
+    [tail] = stage.redis.zrange("ran:ping:slots", 0, -1)
+    assert stage.state(f"ran:ping:{tail}") == "postponed"
+
+
 def test_a_sweep_that_waits_leaves_at_once(write_app: WriteApp, start: Start, stage: Stage, redis_url: str) -> None:
     run = stage.running(stage.job(lease=60))
     stage.pass_deadline(run.slip.key)

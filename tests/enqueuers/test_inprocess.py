@@ -23,8 +23,6 @@ from slotqueue.guard_events import JobRaised, RunBegan, RunDone, RunFailed, RunL
 from tests.enqueuers.bench import eventually
 from tests.servers import Server
 
-pytestmark = pytest.mark.alone
-
 
 class Apps:
     """Makes applications whose jobs are functions of this process, and keeps what they tell."""
@@ -111,6 +109,7 @@ async def test_one_of_two_replicas_runs_a_slot(apps: Apps) -> None:
     assert len(ran) == len(set(ran))
 
 
+@pytest.mark.alone
 async def test_a_long_function_delays_no_tick(apps: Apps) -> None:
     slots = apps.new()
     slots.job(Every(seconds=1), name="async")(functools.partial(asyncio.sleep, 30))
@@ -250,6 +249,7 @@ async def apart(own_server: Server) -> AsyncIterator[Apps]:
         yield apps
 
 
+@pytest.mark.alone
 async def test_a_replica_stops_in_time_while_the_store_is_away(apart: Apps, own_server: Server) -> None:
     slots = apart.new()
     slots.job(Every(seconds=1), name="long")(functools.partial(asyncio.sleep, 60))
@@ -338,6 +338,7 @@ def test_a_waiting_slot_is_enqueued_again_after_half_a_minute_unless_the_job_say
     assert [job.terms.requeue for job in slots.jobs.values()] == [30_000, 7_000]
 
 
+@pytest.mark.processes
 def test_no_worker_system_needs_to_be_installed(redis_url: str) -> None:
     program = f"""
         import asyncio, sys

@@ -95,6 +95,26 @@ async def test_a_cancellation_during_begin_hands_the_granted_run_back() -> None:
 # ---- the end
 
 
+async def test_an_end_that_is_not_heard_is_given_up_when_the_process_must_go() -> None:
+    script, events = Script(), list[object]()
+    script.waiting.add("finish")
+    async with guarding(script, events) as guard:
+        hold = await guard.begin(slip(), from_fence=ANY_FENCE)
+        assert isinstance(hold, AsyncHold)
+
+        async def run() -> None:
+            async with hold:
+                pass
+
+        running = asyncio.create_task(run())
+        await asyncio.sleep(0.05)
+        hold.give_up_at(asyncio.get_running_loop().time())
+        await asyncio.wait_for(running, 1)
+        assert hold.outcome is None
+        assert [type(event).__name__ for event in events][-1] == "EndUnwritten"
+        script.go.set()
+
+
 async def test_a_normal_end_finishes_the_run() -> None:
     script, events = Script(), list[object]()
     async with guarding(script, events) as guard:

@@ -15,6 +15,7 @@ from slotqueue.jobs import Job
 from slotqueue.messages import Accepted, Delivery, Message, Refused, Waiting
 from slotqueue.protocols import Process
 
+_CLOSE_SECONDS = 0.5
 OpenGuard = Callable[[Process], AsyncGuard]
 
 
@@ -112,14 +113,17 @@ class InProcessEnqueuer:
             await self._crew.line.wait_until_idle()
 
     async def stop(self, within: float) -> None:
-        """Hand back what does not end by itself, and leave; takes about so many seconds at most."""
-        crew, self._crew = self._crew, None
-        if crew is not None and crew.is_here:
-            await crew.leave(within)
+        """Hand back what does not end by itself, and leave; nothing begins any more before `close`.
+
+        Takes about so many seconds at most.
+        """
+        if self._crew is not None and self._crew.is_here and not self._crew.line.is_stopping:
+            await self._crew.leave(within)
 
     async def close(self) -> None:
         """See `Enqueuer.close`."""
-        await self.stop(0.5)
+        await self.stop(_CLOSE_SECONDS)
+        self._crew = None
 
     def _tasks(self) -> tuple[str, ...]:
         return tuple(f"{self.kind}:{name}" for name in self._functions)

@@ -67,7 +67,7 @@ class Line:
                 await self._idle.wait()
         runs = dict(self._runs)
         for task, run in runs.items():
-            run.stop(within=until - monotonic())
+            run.stop(within=(until - monotonic()) * 0.9)
             task.cancel()
         if runs:
             await asyncio.wait(runs, timeout=until - monotonic())

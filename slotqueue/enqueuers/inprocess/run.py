@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import traceback
 from concurrent.futures import Future
-from time import monotonic
 
 from slotqueue.answers import Dropped, Word
 from slotqueue.enqueuers.inprocess.functions import Function
@@ -53,7 +52,7 @@ class SlotRun:
         """Be about to be cancelled; the end is tried for so many seconds at most."""
         self._is_stopping = True
         if self._hold is not None:
-            self._hold.give_up_at = monotonic() + within
+            self._hold.give_up_at(asyncio.get_running_loop().time() + within)
 
     async def run(self) -> None:
         """Run the slot, or learn that it must not run.
