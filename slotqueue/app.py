@@ -214,13 +214,13 @@ class SlotQueue:
             raise ConfigurationError("there is no such job", job=name)
         self._tell(lambda replica: replica.ticker.remove(name))
 
-    def check_stored(self, said: StoredJob) -> Job:
-        """Check a job that is to be stored in Redis as `add` would, and make it.
+    def check_stored(self, said: StoredJob, *, version: int = 0, since: int = 0) -> Job:
+        """Check a job that is to be stored in Redis, or is, as `add` would, and make it.
 
         Raises:
             ConfigurationError: names the job, the argument and what would be right.
         """
-        return said.build(self.enqueuers, self._default_enqueuer)
+        return said.build(self.enqueuers, self._default_enqueuer, version=version, since=since)
 
     @property
     def jobs(self) -> Mapping[str, Job]:

@@ -16,6 +16,7 @@ from itertools import islice
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
+from slotqueue.ops.known import job_of
 from slotqueue.ops.operator import operator
 from slotqueue.ops.orders import wanted
 from slotqueue.ops.site import Site
@@ -95,7 +96,7 @@ async def survey(site: Site, job: str, start: datetime, end: datetime, *, most: 
             future, without a fire time, or with more slots than `most`.
         StoreUnavailable: ask again.
     """
-    found = _job(site, job)
+    found = await _job(site, job)
     now = from_ms(await site.reader.now())
     if end <= start:
         raise ConfigurationError(f"{instant(end)} is not after {instant(start)}", job=job, argument="to")
@@ -144,7 +145,7 @@ async def backfill(
         ConfigurationError: a limit out of bounds, or the job is paused.
         StoreUnavailable: some slots are on their way; survey and go on.
     """
-    job = _job(site, found.job)
+    job = await _job(site, found.job)
     if max_open is not None and max_open < 1:
         raise ConfigurationError(f"{max_open} is below 1", job=job.name, argument="max_open")
     if rate is not None and not 0 < rate < float("inf"):
@@ -247,10 +248,11 @@ async def _standing(site: Site, keys: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _job(site: Site, job: str) -> Job:
+async def _job(site: Site, job: str) -> Job:
+    found = await job_of(site, job)
+    if found is not None:
+        return found
     if site.jobs is None:
         raise ConfigurationError("only its application knows the schedule: name it as MODULE:ATTRIBUTE", job=job)
-    if job not in site.jobs:
-        hint = did_you_mean(job, site.jobs) or "the application has none"
-        raise ConfigurationError(f"the application has no such job; {hint}", job=job)
-    return site.jobs[job]
+    hint = did_you_mean(job, site.jobs) or "the application has none"
+    raise ConfigurationError(f"the application has no such job; {hint}", job=job)

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
+from slotqueue.ops.known import job_of
 from slotqueue.ops.operator import operator
 from slotqueue.ops.site import Site, canonical
 from slotqueue.ops.words import did_you_mean, instant, schedule_words
@@ -95,7 +96,7 @@ async def retry(site: Site, key: str, *, by: str | None = None) -> Order:
     (answer,) = await site.store.run(orders.retry([key]))
     if answer.word != OrderOutcome.MISSING:
         return await _told(site, key, answer, by)
-    job = (site.jobs or {}).get(parts.job)
+    job = await job_of(site, parts.job)
     if job is None:
         return Order(key, OrderOutcome.MISSING, _no_record(site, key), by)
     if parts.mark or not is_fire_time(job, parts.fire_time):
@@ -163,7 +164,7 @@ async def trigger(site: Site, job: str, *, by: str | None = None) -> Order:
     by, now = by or operator(), await site.reader.now()
     at = from_ms(now // 1000 * 1000)
     key = f"{key_at(site.namespace, job, at)}~t{secrets.token_hex(3)}"
-    found = (site.jobs or {}).get(job)
+    found = await job_of(site, job)
     if found is None:
         await check_known(site, job)
         return await _order(site, await _like_the_newest(site, job, key, to_ms(at)), "triggered", by)

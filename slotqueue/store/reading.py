@@ -161,6 +161,12 @@ class Reader(Asker):
         found: list[str] = self.sound(reply)
         return found
 
+    async def stored_job(self, name: str) -> StoredEntry | None:
+        """Read one job that is stored in Redis."""
+        (found,) = await self.ask([lambda pipe: pipe.hget(self.keys.of("stored"), name)])
+        entry = self.sound(found)
+        return None if entry is None else StoredEntry.parse(name, entry)
+
     async def stored(self) -> list[StoredEntry]:
         """Read the jobs that are stored in Redis, in no order."""
         (found,) = await self.ask([lambda pipe: pipe.hgetall(self.keys.of("stored"))])
