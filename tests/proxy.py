@@ -21,7 +21,7 @@ class Proxy:
         """How many connections it has reset because of what they said."""
         self._target = port
         self._is_swallowing = self._is_refusing = self._is_dropping_replies = False
-        self._delay = 0.0
+        self._delay = self._reply_delay = 0.0
         self._forbidden = b""
         self._open: set[asyncio.StreamWriter] = set()
         self._towards_server: set[asyncio.StreamWriter] = set()
@@ -40,9 +40,20 @@ class Proxy:
         self._loop.close()
 
     @property
+    def port(self) -> int:
+        """Where the proxy listens."""
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
     def url(self) -> str:
         """The URL of database 0 of the server, through here."""
-        return f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/0"
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def lead_to(self, port: int) -> None:
+        """Forward to another server from now on, and reset every connection to the one before."""
+        self._target = port
+        self._do(self._reset_all())
 
     def forward(self) -> None:
         """Be a good network again, for new connections; the old ones may have lost something."""
@@ -70,6 +81,10 @@ class Proxy:
     def delay(self, seconds: float) -> None:
         """Let everything that clients say arrive later."""
         self._delay = seconds
+
+    def delay_replies(self, seconds: float) -> None:
+        """Let everything that the server says arrive later; a good network for clients does not change that."""
+        self._reply_delay = seconds
 
     def reset_whoever_says(self, words: str) -> None:
         """Reset each connection whose client says this; the server never hears it."""
@@ -138,8 +153,8 @@ class Proxy:
                     return
                 if not is_request and self._is_dropping_replies:
                     return
-                if is_request and self._delay:
-                    await asyncio.sleep(self._delay)
+                if delay := self._delay if is_request else self._reply_delay:
+                    await asyncio.sleep(delay)
                 if not self._is_swallowing:
                     writer.write(data)
                     await writer.drain()

@@ -38,7 +38,17 @@ from tests.soak.soak import Outcome, Plan, Soak
     help="Where Celery's messages are.",
 )
 @click.option("--kind", "kinds", multiple=True, help="Only faults made by these functions of tests/soak/faults.py.")
-def main(seed: int, minutes: float, worker: str, broker: str, kinds: tuple[str, ...]) -> None:
+@click.option("--replicas-to-ack", default=0, show_default=True, help="See SlotQueue.")
+@click.option("--every", "every_s", default=2.0, show_default=True, help="Seconds between faults, on average.")
+def main(
+    seed: int,
+    minutes: float,
+    worker: str,
+    broker: str,
+    kinds: tuple[str, ...],
+    replicas_to_ack: int,
+    every_s: float,
+) -> None:
     """Kill, freeze, cut, empty and mislead a service of three replicas and two workers, and check every promise.
 
     The last line is a JSON object. Exit code 1 where a promise was not kept; the ledger and the logs stay then.
@@ -51,7 +61,7 @@ def main(seed: int, minutes: float, worker: str, broker: str, kinds: tuple[str, 
 
     with ExitStack() as stack:
         broker_url = stack.enter_context(RabbitMQ()).url if broker == "rabbitmq" else ""
-        plan = Plan(seed, minutes * 60, worker, broker_url, kinds=kinds)
+        plan = Plan(seed, minutes * 60, worker, broker_url, replicas_to_ack, kinds=kinds, every_s=every_s)
         outcome = stack.enter_context(Soak(plan, folder, say)).run()
     _report(outcome, folder)
 

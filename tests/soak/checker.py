@@ -7,12 +7,12 @@ instant that is the kindest to slotqueue: what it reports is wrong for certain.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from slotqueue.slots import SlotState, parse_key
-from tests.soak.faults import LOSES_DATA, Struck
+from tests.soak.faults import FAILED_OVER, LOSES_DATA, Struck
 from tests.soak.ledger import Entry
 from tests.soak.orders import JOBS
 
@@ -72,8 +72,12 @@ class Evidence:
         return [entry for entry in self.of_slot.get(key, ()) if entry.what in whats]
 
     def is_data_lost(self, start: float, end: float) -> bool:
-        """Whether Redis came up empty in between."""
-        return any(each.kind == LOSES_DATA and each.start <= end and start <= each.end for each in self.faults)
+        """Whether Redis forgot what it had answered: it came up empty, or a replica took over that lagged."""
+        return any(each.kind in LOSES_DATA and each.start <= end and start <= each.end for each in self.faults)
+
+    def is_failed_over(self, start: float, end: float) -> bool:
+        """Whether a replica that lagged took over in between: it may know a slot and not that it was begun."""
+        return any(each.kind == FAILED_OVER and each.start <= end and start <= each.end for each in self.faults)
 
     def is_explained(self, start: float, end: float) -> bool:
         """Whether a fault was there in between, or shortly before."""
@@ -106,12 +110,13 @@ def complete_slots_are_done(evidence: Evidence) -> Iterator[Violation]:
 
 
 def skip_slots_begin_once(evidence: Evidence) -> Iterator[Violation]:
-    """A `skip` slot is begun at most once, except after a clean hand-back."""
+    """A `skip` slot is begun at most once, except after a clean hand-back, or a failover that forgot the begin."""
     for due in evidence.dues:
         if due.is_complete:
             continue
         for before, again in pairwise(evidence.said(due.key, "began")):
-            if not any(before.at <= each.at <= again.at for each in evidence.said(due.key, "postponed")):
+            is_handed_back = any(before.at <= each.at <= again.at for each in evidence.said(due.key, "postponed"))
+            if not is_handed_back and not evidence.is_failed_over(before.at, again.at):
                 what = f"begun by {before.by} (fence {before.fence}) and again by {again.by} (fence {again.fence})"
                 yield Violation("skip slots begin once", due.key, what)
 
@@ -201,12 +206,24 @@ RULES = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What a soak came to. `outcomes` add up to the slots due: a state, "missed", or "gone with the data"."""
+    """What a soak came to.
+
+    Args:
+        slots: that were due.
+        outcomes: how they ended; a state, "missed" or "gone with the data". They add up to `slots`.
+        runs: how often a function was begun.
+        repeats: how many of these were not the first of their slot, by crash policy.
+        claimed_again: how many slots two replicas won, since Redis had forgotten the first one, by crash policy.
+        faults: how many of each kind.
+        longest_recovery_s: from a slot's time to the first end of its function, where that took longest.
+        slowest: the slot where it did.
+    """
 
     slots: int
     outcomes: dict[str, int]
     runs: int
-    repeats: int
+    repeats: dict[str, int]
+    claimed_again: dict[str, int]
     faults: dict[str, int]
     longest_recovery_s: float
     slowest: str
@@ -227,8 +244,18 @@ def figures(evidence: Evidence) -> Figures:
         slots=len(evidence.dues),
         outcomes=dict(outcomes),
         runs=sum(map(len, began.values())),
-        repeats=sum(max(0, len(each) - 1) for each in began.values()),
+        repeats=_by_policy(evidence, lambda due: max(0, len(began[due.key]) - 1)),
+        claimed_again=_by_policy(
+            evidence, lambda due: len({each.by for each in evidence.said(due.key, "claimed")}) > 1
+        ),
         faults=dict(Counter(each.kind for each in evidence.faults)),
         longest_recovery_s=round(ends[slowest.key] - slowest.fire, 2),
         slowest=slowest.key,
     )
+
+
+def _by_policy(evidence: Evidence, count: Callable[[Due], int]) -> dict[str, int]:
+    found = {"complete": 0, "skip": 0}
+    for due in evidence.dues:
+        found["complete" if due.is_complete else "skip"] += count(due)
+    return found

@@ -12,8 +12,11 @@ from typing import Protocol
 from tests.proxy import Proxy
 from tests.servers import Server
 from tests.soak.crew import FAKETIME, Unit
+from tests.soak.pair import Pair
 
-LOSES_DATA = "Redis restarted without its data"
+EMPTIED = "Redis restarted without its data"
+FAILED_OVER = "lagging replica of Redis promoted"
+LOSES_DATA = (EMPTIED, FAILED_OVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,9 @@ class Scene(Protocol):
 
     @property
     def networks(self) -> dict[str, Proxy]: ...
+
+    @property
+    def pair(self) -> Pair: ...
 
     @property
     def server(self) -> Server: ...
@@ -170,7 +176,7 @@ def redis_restarted(chance: random.Random, scene: Scene) -> Fault:
 
 @_kind
 def redis_emptied(_chance: random.Random, scene: Scene) -> Fault:
-    return Fault(LOSES_DATA, "redis", 0.5, lambda: scene.server.restart(keep_data=False))
+    return Fault(EMPTIED, "redis", 0.5, lambda: scene.server.restart(keep_data=False))
 
 
 @_kind
@@ -196,6 +202,18 @@ def redis_full(chance: random.Random, scene: Scene) -> Fault:
         lambda: ask("CONFIG SET maxmemory 1"),
         lambda: ask("CONFIG SET maxmemory 0"),
     )
+
+
+@_kind
+def failed_over(chance: random.Random, scene: Scene) -> Fault:
+    """The newest writes are lost, and nobody but those who made them knows."""
+
+    def promote() -> None:
+        scene.pair.fail_over()
+        for network in scene.networks.values():
+            network.lead_to(scene.server.port)
+
+    return Fault(FAILED_OVER, "redis", chance.uniform(0.5, 3.0), promote, scene.pair.mend)
 
 
 if FAKETIME is not None:

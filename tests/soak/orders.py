@@ -60,6 +60,7 @@ class Orders:
         ledger: the file in which the process writes what it did.
         worker: "arq" or "celery".
         version: of the service.
+        replicas_to_ack: see `SlotQueue`.
         bug: a fault planted in slotqueue's own scripts, "" for none.
     """
 
@@ -69,6 +70,7 @@ class Orders:
     ledger: str
     worker: str
     version: int = 1
+    replicas_to_ack: int = 0
     bug: str = ""
 
     @classmethod

@@ -52,7 +52,14 @@ setattr(slotqueue.guard, "Lease", _ToldLease)  # noqa: B010 - the seam of this s
 
 def build(enqueuer: Enqueuer) -> SlotQueue:
     """The service's SlotQueue, with its jobs."""
-    slots = SlotQueue(orders.url, enqueuer=enqueuer, replica=orders.name, sweep_every=0.5, on_event=_tell)
+    slots = SlotQueue(
+        orders.url,
+        enqueuer=enqueuer,
+        replica=orders.name,
+        sweep_every=0.5,
+        replicas_to_ack=orders.replicas_to_ack,
+        on_event=_tell,
+    )
     for job in jobs:
         slots.add(job.name, job.schedule, task=f"soak.{job.name}", **orders.policy(job))
     return slots

@@ -21,9 +21,9 @@ from tests.soak.checker import Due, Evidence, Figures, Violation, check, figures
 from tests.soak.crew import Unit
 from tests.soak.faults import LOSES_DATA, MAKERS, Fault, Struck, never_mind
 from tests.soak.orders import JOBS, Orders
+from tests.soak.pair import Pair
 
 READY_WITHIN_S = 60.0
-_CALM_S = (1.0, 3.0)
 _TOGETHER = 0.2
 """The chance that a fault comes while another one is there."""
 
@@ -39,7 +39,9 @@ class Plan:
         seconds: how long the nemesis works.
         worker: "arq" or "celery".
         broker_url: where the messages go, "" for the coordinating Redis.
+        replicas_to_ack: how many replicas of Redis must have a claim before its message goes out.
         bug: a fault to plant in slotqueue, "" for none: see `tests.soak.bugs`.
+        every_s: from the end of a fault to the next one, on average.
         settle_s: how long slots may take to end afterwards.
         kinds: only faults by these makers of `tests.soak.faults`; all where empty.
     """
@@ -48,8 +50,10 @@ class Plan:
     seconds: float = 120.0
     worker: str = "arq"
     broker_url: str = ""
+    replicas_to_ack: int = 0
     bug: str = ""
     kinds: tuple[str, ...] = ()
+    every_s: float = 2.0
     settle_s: float = 90.0
 
 
@@ -80,7 +84,7 @@ class Soak:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self.server = stack.enter_context(Server(appendonly=True))
+            self.pair = stack.enter_context(Pair())
             self.networks = {
                 "network of replicas": stack.enter_context(Proxy(self.server.port)),
                 "network of workers": stack.enter_context(Proxy(self.server.port)),
@@ -94,6 +98,11 @@ class Soak:
 
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
+
+    @property
+    def server(self) -> Server:
+        """The primary of the moment."""
+        return self.pair.primary
 
     @property
     def units(self) -> list[Unit]:
@@ -119,7 +128,7 @@ class Soak:
 
     def _break_things(self, seconds: float) -> None:
         """Strike and heal until the time is over; everything is healed at the end."""
-        until, calm_until = monotonic() + seconds, monotonic() + self._chance.uniform(*_CALM_S)
+        until, calm_until = monotonic() + seconds, monotonic() + self._pause()
         struck: list[tuple[Fault, float]] = []
         while monotonic() < until:
             self._tend()
@@ -130,10 +139,13 @@ class Soak:
                 if not any(each.victim == fault.victim for each, _ in struck):
                     self._strike(fault)
                     struck.append((fault, monotonic()))
-                calm_until = monotonic() + self._chance.uniform(*_CALM_S)
+                calm_until = monotonic() + self._pause()
             time.sleep(0.05)
         for fault, since in struck:
             self._heal(fault, since)
+
+    def _pause(self) -> float:
+        return self._chance.uniform(0.5, 1.5) * self.plan.every_s
 
     def _makers(self) -> list[Callable[[random.Random, Soak], Fault]]:
         names = self.plan.kinds
@@ -168,6 +180,7 @@ class Soak:
             broker_url=self.plan.broker_url or self.networks[network].url,
             ledger=str(self.folder / "ledger"),
             worker=self.plan.worker,
+            replicas_to_ack=self.plan.replicas_to_ack,
             bug=self.plan.bug,
         )
         return Unit(orders, role, self.folder)
@@ -213,7 +226,7 @@ class Soak:
         """Whether something may still become of it; a `skip` slot that was lost with the data is over."""
         if due.state is not None:
             return due.state.is_open
-        is_gone = any(each.kind == LOSES_DATA and each.end > due.fire for each in self._faults)
+        is_gone = any(each.kind in LOSES_DATA and each.end > due.fire for each in self._faults)
         return not due.is_missed and due.key not in has_ended and not (is_gone and not due.is_complete)
 
     async def _due(self, site: Site, key: str, fire: float, on_crash: str) -> Due:

@@ -8,13 +8,14 @@ import pytest
 
 from slotqueue.slots import SlotState
 from tests.soak.checker import Due, Evidence, Violation, check, figures
-from tests.soak.faults import LOSES_DATA, Struck
+from tests.soak.faults import EMPTIED, FAILED_OVER, Struck
 from tests.soak.ledger import Entry
 
 KEY = "ran:complete:2026-11-30T03:00"
 SKIP = "ran:skip:2026-11-30T03:00"
 KILLED = Struck("worker killed", "worker-1", 101.5, 102.0)
-EMPTIED = Struck(LOSES_DATA, "redis", 101.5, 102.0)
+WAS_EMPTIED = Struck(EMPTIED, "redis", 101.5, 102.0)
+WAS_FAILED_OVER = Struck(FAILED_OVER, "redis", 101.5, 102.0)
 
 
 def entry(what: str, at: float, *, key: str = KEY, by: str = "worker-1", fence: int = 1, until: float = 0.0) -> Entry:
@@ -61,6 +62,8 @@ def test_a_skip_slot_that_begins_again_is_found_unless_it_was_handed_back() -> N
     first, second = entry("began", 101, key=SKIP), entry("began", 103, key=SKIP, fence=2)
     ended = due(key=SKIP)
     assert rules([first, second], ended, faults=[KILLED]) == {"skip slots begin once"}
+    assert rules([first, second], ended, faults=[WAS_EMPTIED]) == {"skip slots begin once"}
+    assert rules([first, second], ended, faults=[WAS_FAILED_OVER]) == set()
     assert rules([first, entry("postponed", 102, key=SKIP), second], ended, faults=[KILLED]) == set()
 
 
@@ -75,7 +78,7 @@ def test_two_leases_at_once_are_found() -> None:
 def test_a_run_after_the_done_marker_is_found_unless_the_data_was_lost() -> None:
     again = run(103, by="worker-2", fence=2)
     assert rules([*run(), *again], faults=[KILLED]) == {"nothing begins after done"}
-    assert rules([*run(), *again], faults=[EMPTIED]) == set()
+    assert rules([*run(), *again], faults=[WAS_EMPTIED]) == set()
 
 
 @pytest.mark.parametrize("what", ["claimed", "began"])
@@ -105,7 +108,12 @@ def test_outcomes_add_up_to_the_slots_due() -> None:
     gone = due(None, key="ran:skip:2026-11-30T03:00:02")
     found = figures(Evidence(run(107), [KILLED], [due(), gap, gone]))
     assert found.outcomes == {"done": 1, "missed": 1, "gone with the data": 1}
-    assert (found.slots, found.runs, found.repeats, found.faults) == (3, 1, 0, {"worker killed": 1})
+    assert (found.slots, found.runs, found.repeats, found.faults) == (
+        3,
+        1,
+        {"complete": 0, "skip": 0},
+        {"worker killed": 1},
+    )
     assert (found.longest_recovery_s, found.slowest) == (7.1, KEY)
 
 
