@@ -253,7 +253,7 @@ class Model:
             if has_waited_out:
                 self._end(now, slot, record, "missed")
                 return "missed"
-            self._put_off(slot, record, now + 10 * MINUTE)
+            self._put_off(slot, record, now + min(max((now - record.waits_since) // 10, NEXT_SWEEP), 10 * MINUTE))
             return "unknown"
         if has_waited_out and record.state != "running":
             self._end(now, slot, record, "missed")

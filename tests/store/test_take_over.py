@@ -6,7 +6,7 @@ import pytest
 
 from slotqueue.answers import Word
 from slotqueue.slots import SlotState
-from tests.store.stage import DAY, GRACE, MINUTE, Stage
+from tests.store.stage import DAY, GRACE, HOUR, MINUTE, Stage
 
 OPEN = [state for state in SlotState if state.is_open]
 ENQUEUED_AGAIN = [SlotState.CLAIMED, SlotState.QUEUED, SlotState.RUNNING, SlotState.POSTPONED, SlotState.FAILED]
@@ -104,6 +104,7 @@ def test_what_is_no_slot_key_leaves_the_open_ones(stage: Stage) -> None:
 @pytest.mark.parametrize("state", OPEN)
 def test_a_slot_of_an_unknown_job_is_put_off_by_ten_minutes_and_kept(stage: Stage, state: SlotState) -> None:
     slip, _ = stage.in_state(state)
+    stage.age(2 * HOUR)
     record = stage.record(slip.key)
     for key in (slip.key, f"{slip.key}:record", "ran:open"):
         stage.redis.expire(key, 60)
@@ -112,6 +113,19 @@ def test_a_slot_of_an_unknown_job_is_put_off_by_ten_minutes_and_kept(stage: Stag
     assert stage.wait_of(slip.key) == 10 * MINUTE
     for key in (slip.key, f"{slip.key}:record", "ran:open"):
         assert stage.life_of(key) == DAY + 10 * MINUTE
+
+
+@pytest.mark.parametrize("waited, put_off", [(0, 1_000), (2 * MINUTE, 12_000), (DAY // 2, 10 * MINUTE)])
+def test_a_slot_of_an_unknown_job_is_soon_offered_to_one_who_may_know_it_and_later_ever_less_often(
+    stage: Stage, waited: int, put_off: int
+) -> None:
+    """In a rolling deploy the next sweep may be by a replica of the version that knows the job."""
+    slip = stage.claimed()
+    stage.age(waited)
+    assert stage.swept(slip.key, task="").word is Word.UNKNOWN
+    assert put_off <= stage.wait_of(slip.key) <= put_off + 1000
+    stage.pass_deadline(slip.key)
+    assert stage.swept(slip.key).word is Word.ENQUEUE
 
 
 def test_a_slot_of_an_unknown_job_ends_as_missed_after_its_retention(stage: Stage) -> None:

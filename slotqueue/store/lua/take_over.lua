@@ -9,7 +9,7 @@
 -- was faster), broken.
 
 local replica, contact, grace = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local LOOK_AGAIN = 5000
+local LOOK_AGAIN, LOOK_AGAIN_SOON = 5000, 1000
 local BY_HAND = {ordered = true, dead = true, lost = true, skipped = true, missed = true} -- an operator's: by_hand.lua
 
 -- What cannot be judged now makes room for the others that are due.
@@ -89,7 +89,10 @@ local function take_over(slot, task)
   end
   if task == '' then
     if waited then return end_as(slot, record, 'missed', 'no replica knows its job any more') end
-    put_off(slot, 10 * MINUTE, terms.retention)
+    -- Another replica may know it, in a deploy for example: it shall come before this one does again. Once the slot has
+    -- waited for long, it is looked at ever less often.
+    local waits = math.floor((now - record.idle_since) / 10)
+    put_off(slot, math.min(math.max(waits, LOOK_AGAIN_SOON), 10 * MINUTE), terms.retention)
     return {'unknown', 'this replica does not know the job'}
   end
   if waited and record.state ~= 'running' then
