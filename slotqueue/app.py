@@ -287,10 +287,7 @@ class SlotQueue:
         self._forget_parent()
         if self._loops is not None:
             raise ConfigurationError("this SlotQueue ticks already")
-        if disabled.is_disabled():
-            if not self._has_said_disabled:
-                self._has_said_disabled = True
-                self.events(TickingDisabled(disabled.VARIABLE))
+        if self._is_disabled():
             return
         await self._systems.start()
         self._loops = Loops(self._assembled())
@@ -365,7 +362,8 @@ class SlotQueue:
         A process that is forked later has no such thread; call it there. Where gunicorn preloads the application, it
         starts in each worker by itself. The thread stops when the process exits.
         """
-        self._own_thread.start()
+        if not self._is_disabled():
+            self._own_thread.start()
 
     def stop_thread(self) -> bool:
         """Stop the thread, within 5 s, as `stop` does; whether it has ended."""
@@ -400,6 +398,15 @@ class SlotQueue:
         """Where no loop keeps this process alive, a pass is over when its functions are."""
         if self._loops is None:
             await self._systems.wait_until_idle()
+
+    def _is_disabled(self) -> bool:
+        """Whether the environment says that nothing ticks here, which is told once."""
+        if not disabled.is_disabled():
+            return False
+        if not self._has_said_disabled:
+            self._has_said_disabled = True
+            self.events(TickingDisabled(disabled.VARIABLE))
+        return True
 
     # ---- assembly
 

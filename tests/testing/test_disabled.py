@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -28,6 +29,11 @@ async def test_nothing_ticks_where_the_environment_says_so_and_the_log_says_it_o
     async with app.slots:
         assert not app.slots.is_ready
         assert len(asyncio.all_tasks()) == 1, "nothing goes on in the background"
+    async with app.slots.lifespan():
+        assert len(asyncio.all_tasks()) == 1
+    app.slots.start_thread()
+    assert not [thread for thread in threading.enumerate() if thread.name == "slotqueue"]
+    assert app.slots.stop_thread()
     stopping = asyncio.Event()
     running = asyncio.create_task(app.slots.run(stopping))
     await asyncio.sleep(0)
