@@ -15,7 +15,7 @@ WORKERS ?= logical
 WAITERS ?= 3
 PYTEST = $(BIN)/python -m pytest
 TOGETHER = -m "not processes and not alone" -n $(WORKERS) --maxprocesses 8
-PROCESSES = -m "processes and not alone" -n $(WAITERS)
+PROCESSES = -m "processes and not alone" -n $(WAITERS) --dist loadgroup
 WITH_CELERY = env SLOTQUEUE_TEST_CELERY=required
 CHECKED = slotqueue tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)))
 

@@ -4,7 +4,7 @@
 - `redis_url`: its URL, with all data dropped.
 - `own_server`: a fresh server for one test, which may kill, pause and restart it and change its settings.
 - `durable_server`: the same with an append-only log, so that its data outlives a kill.
-- `rabbitmq`: one RabbitMQ for the session, started where a test first asks for it.
+- `rabbitmq`: one running RabbitMQ. Tests whose name says "rabbitmq" run in one xdist worker, so that one is enough.
 
 Every test in `tests/races`, `tests/faults` and `tests/demo` is marked `processes`.
 
@@ -19,6 +19,7 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import settings
@@ -51,6 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_TESTS) and item.path.relative_to(_TESTS).parts[0] in _PROCESS_FOLDERS:
             item.add_marker(pytest.mark.processes)
+        if "rabbitmq" in item.name:
+            item.add_marker(pytest.mark.xdist_group("rabbitmq"))
 
 
 class _WithoutCelery(pytest.Module):
@@ -80,14 +83,19 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return None
 
 
+def _or_skip(missing: ServerMissing) -> NoReturn:
+    """In CI a missing server is a failure, elsewhere a reason to skip."""
+    if os.environ.get("CI"):
+        pytest.fail(str(missing), pytrace=False)
+    pytest.skip(str(missing))
+
+
 def _new_server(*, appendonly: bool = False) -> Server:
-    """Return a server that is not started: in CI a missing one is a failure, elsewhere a reason to skip."""
+    """Return a server that is not started."""
     try:
         return Server(appendonly=appendonly)
     except ServerMissing as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
+        _or_skip(missing)
 
 
 @pytest.fixture(scope="session")
@@ -120,8 +128,6 @@ def rabbitmq() -> Iterator[RabbitMQ]:
     try:
         node = RabbitMQ()
     except ServerMissing as missing:
-        if os.environ.get("CI"):
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(str(missing))
+        _or_skip(missing)
     with node:
         yield node

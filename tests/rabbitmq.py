@@ -16,7 +16,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from tests.servers import ServerFailed, ServerMissing, free_port
 
@@ -128,6 +128,21 @@ class RabbitMQ:
     def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
+
+
+def taken(url: str, queue: str = "slots") -> list[Any]:
+    """Take all messages off a queue of a broker, as a consumer does; kombu's messages."""
+    import kombu
+
+    found: list[Any] = []
+    with kombu.Connection(url) as connection, connection.SimpleQueue(queue) as simple:
+        while True:
+            try:
+                each = simple.get(block=True, timeout=0.3)
+            except simple.Empty:
+                return found
+            each.ack()
+            found.append(each)
 
 
 def _is_amqp(port: int) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from typing import Any
 import redis
 
 from slotqueue.slots import parse_key
+from tests.forked import ForkedCelery
 
 _ROOT = Path(__file__).parents[2]
 BEAT = ("beat", "-S", "slotqueue.beat.SlotScheduler", "-l", "INFO")
@@ -38,20 +37,15 @@ class CeleryProcess:
         folder.mkdir()
         self._log = folder.with_suffix(".log")
         environment = {**os.environ, "TEST_BEAT": json.dumps(said), "PYTHONPATH": str(_ROOT), "PYTHONUNBUFFERED": "1"}
-        with self._log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "celery", "-A", "tests.beat.beat_app", *args],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._process = ForkedCelery(["-A", "tests.beat.beat_app", *args], folder, environment, self._log)
 
     @property
     def log(self) -> str:
         return self._log.read_text(errors="replace")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def is_alive(self) -> bool:
@@ -98,6 +92,7 @@ class Fleet:
         lazy: bool = False,
         guarded: bool = False,
         ticking_workers: bool = False,
+        ticking_slots: dict[str, dict[str, Any]] | None = None,
         **conf: Any,
     ) -> CeleryProcess:
         said = {
@@ -106,6 +101,7 @@ class Fleet:
             "lazy": lazy,
             "guarded": guarded,
             "ticking_workers": ticking_workers,
+            "ticking_slots": ticking_slots,
             "conf": conf,
         }
         process = CeleryProcess(args, said, self._folder / f"{args[0]}-{len(self.processes)}")

@@ -15,7 +15,7 @@ from celery.exceptions import Ignore, Reject
 
 from slotqueue.app import SlotQueue
 from slotqueue.current import current_slot
-from slotqueue.enqueuers.celery import CeleryEnqueuer
+from slotqueue.enqueuers.celery import CeleryEnqueuer, delivery
 from slotqueue.errors import NotInSlot
 
 APP: dict[str, Any] = json.loads(os.environ["TEST_APP"])
@@ -26,6 +26,8 @@ if APP.get("finalize_first"):
     app.finalize()
 if APP["is_guarded"]:
     slots = SlotQueue(APP["store_url"], namespace=APP["namespace"], enqueuer=CeleryEnqueuer(app))
+
+delivery.AWAY_MS = 2_000  # a message that found the store away comes back sooner than in the field
 
 _effects: dict[int, Any] = {}
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import signal
-import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,15 @@ import celery
 
 from slotqueue.enqueuers.celery import CeleryEnqueuer
 from tests.enqueuers.bench import eventually
-from tests.enqueuers.systems import WorkerProcess
+from tests.enqueuers.systems import ROOT, WorkerProcess
+from tests.forked import ForkedCelery
 
 
 class CeleryWorker(WorkerProcess):
     """A worker with its pool processes: what befalls the machine befalls all of them."""
+
+    def _start(self, command: Sequence[str], environment: dict[str, str]) -> ForkedCelery:
+        return ForkedCelery(command, ROOT, environment, self.log)
 
     def kill(self) -> None:
         self._signal_all(signal.SIGKILL)
@@ -98,7 +102,7 @@ class CelerySystem:
         }
         name = f"worker-{len(self._workers)}"
         command = [
-            *(sys.executable, "-m", "celery", "-A", module, "worker", "-n", f"{name}-{self.queue}@%h"),
+            *("-A", module, "worker", "-n", f"{name}-{self.queue}@%h"),
             *("--pool", pool, "--concurrency", str(concurrency), "--loglevel", "INFO"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ]

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of worker systems. All of them start processes, so none shares the machine.
+"""Fixtures for the tests of worker systems.
 
 Which systems there are depends on what is installed: `SLOTQUEUE_TEST_CELERY=required` turns a missing Celery into a
 failure, and CI a missing RabbitMQ.

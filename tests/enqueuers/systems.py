@@ -25,14 +25,32 @@ from tests.enqueuers.bench import eventually
 ROOT = Path(__file__).parents[2]
 
 
+class Process(Protocol):
+    """What is asked of a started process."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int, /) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 class WorkerProcess:
     """One process of a worker system, started by its command line."""
 
     def __init__(self, command: Sequence[str], app: dict[str, Any], log: Path) -> None:
         self.log = log
         environment = {**os.environ, "TEST_APP": json.dumps(app), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
+        self._process = self._start(command, environment)
+
+    def _start(self, command: Sequence[str], environment: dict[str, str]) -> Process:
+        with self.log.open("wb") as output:
+            return subprocess.Popen(
                 command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
 

@@ -117,7 +117,7 @@ async def test_a_killed_pool_process_whose_message_returns_spends_an_attempt_whe
     celery_system: CelerySystem, celery_bench: Bench
 ) -> None:
     await celery_system.start(task_acks_late=True, task_reject_on_worker_lost=True)
-    key = await celery_bench.fire("dies", max_attempts=2)
+    key = await celery_bench.fire("dies", max_attempts=2, lease=1)
     record = await celery_bench.wait_for(key, "dead", sweeping=True, within=30)
     assert record["spent"] == "2"
     assert await celery_bench.effects(key) == ["began", "began"]
@@ -125,7 +125,7 @@ async def test_a_killed_pool_process_whose_message_returns_spends_an_attempt_whe
 
 async def test_a_revoked_message_is_rejected(celery_system: CelerySystem, celery_bench: Bench) -> None:
     await celery_system.start()
-    first = await celery_bench.fire("slow", kwargs={"seconds": 3})
+    first = await celery_bench.fire("slow", kwargs={"seconds": 2})
     await celery_bench.wait_for_effect(first, "began")
     key = await celery_bench.fire("quick")
     await asyncio.to_thread(celery_system.app.control.revoke, key)
@@ -147,7 +147,7 @@ async def test_a_message_that_expires_at_the_worker_is_rejected(
     celery_system: CelerySystem, celery_bench: Bench
 ) -> None:
     await celery_system.start()
-    busy = await celery_bench.fire("slow", kwargs={"seconds": 4})
+    busy = await celery_bench.fire("slow", kwargs={"seconds": 2.5})
     await celery_bench.wait_for_effect(busy, "began")
     key = await send_expiring(celery_bench)
     record = await celery_bench.wait_for(key, "dead")
@@ -214,12 +214,13 @@ async def test_the_state_started_is_stored_where_it_is_asked_for(
 async def test_a_visibility_timeout_shorter_than_the_job_repeats_nothing(
     celery_redis: CelerySystem, celery_redis_bench: Bench
 ) -> None:
-    options = {"visibility_timeout": 2}
-    workers = [await celery_redis.start(task_acks_late=True, broker_transport_options=options) for _ in range(2)]
-    key = await celery_redis_bench.fire("slow", kwargs={"seconds": 6}, on_crash="skip", lease=2)
+    options = {"visibility_timeout": 1}
+    starts = [celery_redis.start(task_acks_late=True, broker_transport_options=options) for _ in range(2)]
+    workers = await asyncio.gather(*starts)
+    key = await celery_redis_bench.fire("slow", kwargs={"seconds": 4}, on_crash="skip", lease=1)
     await celery_redis_bench.wait_for_effect(key, "began")
-    await asyncio.sleep(2.5)  # past the visibility timeout
-    await asyncio.to_thread(celery_redis.restore_unacknowledged, 2)
+    await asyncio.sleep(1.5)  # past the visibility timeout
+    await asyncio.to_thread(celery_redis.restore_unacknowledged, 1)
     await eventually(lambda: any("is being run" in worker.text() for worker in workers))
     await celery_redis_bench.wait_for(key, "done", sweeping=True)
     assert await celery_redis_bench.effects(key) == ["began", "ended"]

@@ -14,7 +14,7 @@ async def test_a_warm_shutdown_finishes_what_runs_and_gives_back_what_waits(
     celery_system: CelerySystem, celery_bench: Bench
 ) -> None:
     leaving = await celery_system.start()
-    running = await celery_bench.fire("slow", kwargs={"seconds": 3}, on_crash="skip")
+    running = await celery_bench.fire("slow", kwargs={"seconds": 2}, on_crash="skip")
     await celery_bench.wait_for_effect(running, "began")
     waiting = await celery_bench.fire("quick", on_crash="skip")
     await eventually(lambda: f"{waiting}] received" in leaving.text())
@@ -33,7 +33,7 @@ async def test_a_cold_shutdown_is_a_crash_that_the_sweep_repairs(
     celery_system: CelerySystem, celery_bench: Bench, acks_late: bool
 ) -> None:
     leaving = await celery_system.start(task_acks_late=acks_late)
-    key = await celery_bench.fire("slow", kwargs={"seconds": 4})
+    key = await celery_bench.fire("slow", kwargs={"seconds": 2})
     await celery_bench.wait_for_effect(key, "began")
     leaving.stop_cold()
     await leaving.ended()
@@ -61,7 +61,7 @@ async def test_a_killed_worker_that_acks_late_costs_a_lease_and_a_sweep(
     celery_system: CelerySystem, celery_bench: Bench
 ) -> None:
     victim = await celery_system.start(task_acks_late=True)
-    key = await celery_bench.fire("slow", kwargs={"seconds": 3})
+    key = await celery_bench.fire("slow", kwargs={"seconds": 1.5})
     await celery_bench.wait_for_effect(key, "began")
     victim.kill()
     await celery_system.start(task_acks_late=True)

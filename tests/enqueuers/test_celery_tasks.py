@@ -85,6 +85,7 @@ async def test_a_slot_costs_two_round_trips(redis_url: str, own_server: Server, 
         system.close()
 
 
+@pytest.mark.alone
 def test_a_task_that_is_no_slot_pays_less_than_ten_microseconds() -> None:
     app = celery.Celery("tests", broker="memory://", set_as_current=False)
 

@@ -138,7 +138,7 @@ async def test_the_retry_of_the_worker_system_spends_no_attempt(system: System, 
 
 async def test_a_killed_workers_slot_is_completed_by_another(system: System, bench: Bench) -> None:
     victim = await system.start(tries=1)
-    key = await bench.fire("slow", kwargs={"seconds": 3})
+    key = await bench.fire("slow", kwargs={"seconds": 1.5})
     await bench.wait_for_effect(key, "began")
     victim.kill()
     await system.start(tries=1)
@@ -176,7 +176,7 @@ async def test_a_stopped_worker_hands_its_slot_back(system: System, bench: Bench
 
 async def test_code_that_blocks_the_worker_keeps_its_lease(system: System, bench: Bench) -> None:
     await system.start()
-    key = await bench.fire("blocks", kwargs={"seconds": 4}, lease=1)
+    key = await bench.fire("blocks", kwargs={"seconds": 3}, lease=1)
     await bench.wait_for_effect(key, "began")
     record = await bench.wait_for(key, "done", sweeping=True)
     assert record.get("spent", "0") == "0"
