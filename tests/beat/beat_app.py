@@ -14,6 +14,8 @@ from celery.beat import BeatLazyFunc
 
 import slotqueue.beat
 import slotqueue.bootstep
+from slotqueue import Every, Policy, SlotQueue
+from slotqueue.enqueuers.celery import CeleryEnqueuer
 
 SAID = json.loads(os.environ["TEST_BEAT"])
 EFFECTS: Any = redis.Redis.from_url(SAID["url"], decode_responses=True)
@@ -32,6 +34,11 @@ if SAID["guarded"]:
     slotqueue.beat.guard(app)
 if SAID["ticking_workers"]:
     slotqueue.bootstep.tick_in_workers(app)
+if SAID["ticking_slots"]:
+    slots = SlotQueue(SAID["url"], enqueuer=CeleryEnqueuer(app), defaults=Policy(on_crash="skip"))
+    for name, job in SAID["ticking_slots"].items():
+        slots.add(name, Every(seconds=job["every"]), task=job["task"], args=job["args"])
+    slotqueue.bootstep.tick_in_workers(app, slots)
 
 
 @app.task(name="work", bind=True)  # type: ignore[untyped-decorator]

@@ -6,16 +6,56 @@ import os
 import random
 import signal
 import statistics
+import threading
 import time
 from datetime import datetime, timedelta
+from typing import Self
 
 import pytest
+import redis
 
 from slotqueue.slots import from_ms, key_at
 from tests.beat.process import Fleet, eventually, fire_time
 from tests.servers import Server
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+
+_ROUND_TRIPS = 6
+
+
+class Control:
+    """What this machine makes of punctuality: wakes at each whole second, as beats do, and asks Redis as often as they.
+
+    A beat claims, sends and confirms. Where others have the machine, this takes as long for everybody.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._redis = redis.Redis.from_url(url)
+        self._late_ms: dict[int, float] = {}
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._redis.close()
+
+    def late_ms(self, key: str) -> float:
+        """How late it was itself at the instant of a slot."""
+        return self._late_ms[int(fire_time(key).timestamp())]
+
+    def _run(self) -> None:
+        while True:
+            at = int(time.time()) + 1
+            if self._is_over.wait(max(0.0, at - time.time())):
+                return
+            for _ in range(_ROUND_TRIPS):
+                self._redis.time()
+            self._late_ms[at] = (time.time() - at) * 1000
 
 
 def run_three_and_kill_two(fleet: Fleet, seconds: int, seed: int) -> list[str]:
@@ -46,18 +86,19 @@ def assert_one_message_a_slot(fleet: Fleet, keys: list[str], *, deaths: int) -> 
     assert [key for key in keys if sent[key] != 1 and key not in odd] == []
 
 
-@pytest.mark.parametrize("seconds", [12, pytest.param(60, marks=pytest.mark.slow)])
-def test_two_of_three_beats_are_killed_and_no_slot_is_sent_twice_or_not_at_all(fleet: Fleet, seconds: int) -> None:
+@pytest.mark.slow
+@pytest.mark.alone
+def test_two_of_three_beats_are_killed_and_no_slot_is_sent_twice_late_or_not_at_all(fleet: Fleet) -> None:
     seed = int(os.environ.get("SLOTQUEUE_TEST_SEED", random.SystemRandom().randrange(10**6)))
     print(f"SLOTQUEUE_TEST_SEED={seed}")
-    keys = run_three_and_kill_two(fleet, seconds, seed)
+    with Control(fleet.url) as control:
+        keys = run_three_and_kill_two(fleet, 60, seed)
     assert_one_message_a_slot(fleet, keys, deaths=2)
-    late = [fleet.lateness_ms(key) for key in keys if fleet.record(key).get("state") == "sent"]
-    print(f"confirmed behind the instant, ms: median {statistics.median(late):.0f}, worst {max(late):.0f}")
-    # The machine may be busy: the bound that is asserted only tells "on time" from "at the next second". The benchmark
-    # measures, and holds the median and the 99th percentile to their targets.
-    assert statistics.median(late) < 100
-    assert max(late) < 1000
+    late = {key: fleet.lateness_ms(key) for key in keys if fleet.record(key).get("state") == "sent"}
+    told = {key: f"{ms:.0f} ms late, the control {control.late_ms(key):.0f} ms" for key, ms in late.items()}
+    print("\n".join(f"{key}: {text}" for key, text in told.items()))
+    assert {key: told[key] for key, ms in late.items() if ms > 100 + 5 * control.late_ms(key)} == {}
+    assert statistics.median(late.values()) < 100
 
 
 def test_a_slot_whose_beat_died_after_the_claim_is_sent_by_another_beat_where_it_is_to_be_completed(
@@ -103,9 +144,9 @@ def test_a_frozen_beat_comes_back_without_an_error_and_doubles_nothing(fleet: Fl
     eventually(lambda: len(fleet.sent()) >= 2, what="the first messages")
     frozen.send(signal.SIGSTOP)
     before = len(fleet.sent())
-    eventually(lambda: len(fleet.sent()) >= before + 6, what="messages by the other beat")
+    eventually(lambda: len(fleet.sent()) >= before + 4, what="messages by the other beat")
     frozen.send(signal.SIGCONT)
-    eventually(lambda: len(fleet.sent()) >= before + 9, what="messages after the thaw")
+    eventually(lambda: len(fleet.sent()) >= before + 6, what="messages after the thaw")
     for beat in (frozen, awake):
         assert beat.stop()[0] == 0
         assert "Traceback" not in beat.log
@@ -158,10 +199,10 @@ def test_a_changed_schedule_does_not_fire_at_the_deploy(fleet: Fleet) -> None:
     eventually(lambda: len(fleet.sent()) >= 2, what="the old schedule")
     assert old.stop()[0] == 0
     before = set(fleet.sent())
-    time.sleep(3)  # slots of the new schedule pass while nobody knows it
+    time.sleep(2.1)  # slots of the new schedule pass while nobody knows it
     deployed = fleet.now()
     fleet.beats(1, entries={"report": {"task": "work", "schedule": 2}, "new": {"task": "work", "schedule": 2}})
-    eventually(lambda: len(set(fleet.sent()) - before) >= 6, what="the new schedule")
+    eventually(lambda: len(set(fleet.sent()) - before) >= 4, what="the new schedule")
     new = [fire_time(key) for key in set(fleet.sent()) - before]
     assert min(new) > datetime.fromtimestamp(deployed, tz=new[0].tzinfo)
     assert all(each.second % 2 == 0 for each in new)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 
 import pytest
 
-from tests.beat.process import WORKER, Fleet, eventually
+from slotqueue.store.scripts import source_of
+from tests.beat.process import WORKER, Fleet, eventually, fire_time
+from tests.proxy import Proxy
+from tests.rabbitmq import RabbitMQ, taken
+from tests.servers import Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
 
@@ -80,7 +85,60 @@ def test_every_worker_is_a_replica_and_its_children_are_not(fleet: Fleet) -> Non
     assert counts == {1}
 
 
-def test_a_worker_with_a_solo_pool_ticks_while_it_works(fleet: Fleet) -> None:
-    entries = {"nap": {"task": "sleep", "schedule": 1, "args": [0.6]}}
-    fleet.start((*WORKER, "-P", "solo"), entries=entries, guarded=True, ticking_workers=True).wait_for(" ticks")
+@pytest.mark.parametrize("pool", ["solo", "threads"])
+def test_a_slot_queue_ticks_in_workers_whatever_their_pool(fleet: Fleet, pool: str) -> None:
+    worker = fleet.start((*WORKER, "-P", pool), ticking_slots={"nap": {"every": 1, "task": "sleep", "args": [0.6]}})
+    worker.wait_for(" ticks")
+    eventually(lambda: len(list(fleet.redis.scan_iter("ran:nap:*:done"))) >= 3, what="done slots")
+    assert worker.stop()[0] == 0, worker.log
+    keys = [key.removesuffix(":done") for key in fleet.redis.scan_iter("ran:nap:*:done")]
+    assert {tuple(fleet.redis.lrange(f"effects:{key}", 0, -1)) for key in keys} == {("began", "ended")}
+    assert fleet.redis.hlen("ran:replicas") == 0
+
+
+def test_beats_that_are_embedded_in_workers_send_one_message_a_slot(fleet: Fleet) -> None:
+    arguments = (*WORKER, "-B", "--scheduler", "slotqueue.beat.SlotScheduler", "-n")
+    workers = [fleet.start((*arguments, f"w{i}@%h"), guarded=True) for i in range(2)]
+    for worker in workers:
+        worker.wait_for(" ticks")
     eventually(lambda: len(list(fleet.redis.scan_iter("*:done"))) >= 3, what="done slots")
+    for worker in workers:
+        assert worker.stop()[0] == 0, worker.log
+    assert {fleet.redis.llen(key) for key in fleet.redis.scan_iter("effects:*")} == {1}
+    assert fleet.redis.hlen("ran:replicas") == 0
+
+
+def test_beats_send_one_message_a_slot_over_rabbitmq(fleet: Fleet, rabbitmq: RabbitMQ) -> None:
+    taken(rabbitmq.url, "beats")
+    entries = {"each second": {"task": "work", "schedule": 1, "options": {"queue": "beats"}}}
+    beats = fleet.beats(2, entries=entries, broker_url=rabbitmq.url, slotqueue_url=fleet.url)
+    eventually(lambda: len(list(fleet.redis.scan_iter("*:record"))) >= 4, what="slots")
+    for beat in beats:
+        assert beat.stop()[0] == 0, beat.log
+    sent = [message.headers["id"] for message in taken(rabbitmq.url, "beats")]
+    assert sorted(sent) == sorted(key.removesuffix(":record") for key in fleet.redis.scan_iter("*:record"))
+    assert len(sent) == len(set(sent)) >= 4
+
+
+def test_a_beat_whose_claims_never_arrive_wins_nothing_and_heals_itself(fleet: Fleet, server: Server) -> None:
+    """Case 7, sibson/redbeat#208: an error while claiming was taken for a win."""
+    with Proxy(server.port) as proxy:
+        (healthy,) = fleet.beats(1)
+        cut_off = fleet.start(slotqueue_url=proxy.url)
+        cut_off.wait_for(" ticks")
+        proxy.reset_whoever_says(hashlib.sha1(source_of("claim").encode()).hexdigest())
+        cut_off.wait_for("what is due stays due")
+        before = set(fleet.sent())
+        eventually(lambda: len(set(fleet.sent()) - before) >= 6, what="messages by the other")
+        during = set(fleet.sent()) - before
+        assert proxy.resets > 1
+        proxy.forward()
+        cut_off.wait_for("Redis answers again after")
+        healthy.kill()
+        eventually(lambda: len(set(fleet.sent()) - before - during) >= 3, what="messages by the beat that was cut off")
+    assert set(fleet.sent().values()) == {1}
+    assert not [key for key in during if f"-{cut_off.pid}-" in fleet.record(key)["by"]]
+    newest = max(fleet.sent(), key=fire_time)
+    assert f"-{cut_off.pid}-" in fleet.record(newest)["by"]
+    assert cut_off.stop()[0] == 0
+    assert "Traceback" not in cut_off.log
