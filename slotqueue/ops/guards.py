@@ -40,11 +40,7 @@ def check_guards(
         now: Redis's time, ms.
         workers: what is known of them: they name tasks of theirs that cannot be guarded.
     """
-    bypassing = {
-        f"{each.about.get('worker')}:{task}": str(why)
-        for each in workers
-        for task, why in _texts(each.about.get("unguarded")).items()
-    }
+    bypassing = _past_the_guard(tasks, workers, now)
     findings: list[Finding | None] = [
         _bypassing(job, bypassing[job.task_name]) for job in jobs if job.task_name in bypassing
     ]
@@ -160,6 +156,17 @@ def _unguarded(kind: str, jobs: Collection[Job]) -> Finding:
         f"them{_cause(kind)}; let the workers register first, then start replicas"
     )
     return Finding(Severity.WARNING, "workers", text)
+
+
+def _past_the_guard(tasks: Mapping[str, int], workers: Sequence[ProcessSeen], now: int) -> dict[str, str]:
+    """Task -> why it cannot be guarded, as workers say that are there, or that were before a guarded one was seen."""
+    found = {}
+    for worker in workers:
+        for task, why in _texts(worker.about.get("unguarded")).items():
+            name = f"{worker.about.get('worker')}:{task}"
+            if worker.seen >= min(now - _SILENT_MS, tasks.get(name, 0)):
+                found[name] = str(why)
+    return found
 
 
 def _bypassing(job: Job, why: str) -> Finding:

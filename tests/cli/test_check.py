@@ -163,6 +163,24 @@ def test_a_worker_that_missed_two_reports_is_told(
     assert found[:2] == ("warning", "job 'nightly'")
 
 
+def test_a_task_that_goes_past_the_guard_is_a_warning_until_only_guarded_workers_are_there(
+    write_app: WriteApp, slotqueue: Slotqueue, sound_stage: Stage, redis_url: str
+) -> None:
+    write_app(JOBS, redis_url)
+    old = Process("old", json.dumps({"worker": "fake", "unguarded": {"digest": "it is stubborn"}}), ("fake:nightly",))
+    sound_stage.run(sound_stage.verbs.enlist(old))
+    ((severity, about, text),) = findings(slotqueue, "app:slots")[1]
+    assert (severity, about) == ("warning", "job 'digest'")
+    assert text.startswith(
+        "the task 'digest' goes past the guard (it is stubborn), so its slots are sent once and nobody"
+    )
+    enlist(sound_stage)
+    assert [about for _, about, _ in findings(slotqueue, "app:slots")[1]] == ["job 'digest'"]
+    long_ago = sound_stage.redis.time()[0] * 1000 - HOUR
+    sound_stage.redis.hset("ran:workers", "old", f"{long_ago} {old.about}")
+    assert findings(slotqueue, "app:slots") == (0, [])
+
+
 def test_a_period_is_said_with_its_units(write_app: WriteApp, slotqueue: Slotqueue) -> None:
     write_app(JOBS + 'slots.add("odd", Every(seconds=3605, offset=90))\n')
     out = " ".join(slotqueue("check", "app:slots", "--offline").stdout.split())
