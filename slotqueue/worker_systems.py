@@ -76,9 +76,16 @@ class WorkerSystems:
         )
 
     async def start(self) -> None:
-        """Let the functions of this process run from now on; returns at once, also while Redis is away."""
+        """Let the functions of this process run from now on, and enqueuers get ready for their first message.
+
+        Returns at once, also while Redis is away.
+        """
         if self._runs_here:
             await self.in_process.start()
+        for enqueuer in self.enqueuers.values():
+            prepare = getattr(enqueuer, "prepare", None)
+            if prepare is not None:
+                prepare()
 
     async def wait_until_idle(self) -> None:
         """Wait until no function of this process waits or runs."""

@@ -33,6 +33,12 @@ class LazyEnqueuer:
         if use_default is not None:
             use_default(url)
 
+    def prepare(self) -> None:
+        """Get ready for the first message."""
+        prepare = getattr(self.enqueuer, "prepare", None)
+        if prepare is not None:
+            prepare()
+
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`; what a lazy argument will be is not known yet."""
         if _has_lazy(job):

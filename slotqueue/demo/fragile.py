@@ -36,6 +36,12 @@ class FragileEnqueuer:
         if guard_workers is not None:
             guard_workers(namespace, open_guard)
 
+    def prepare(self) -> None:
+        """Get ready for the first message, where the enqueuer does that."""
+        prepare = getattr(self._enqueuer, "prepare", None)
+        if prepare is not None:
+            prepare()
+
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`."""
         self._enqueuer.check(job)

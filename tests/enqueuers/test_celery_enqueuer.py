@@ -23,6 +23,7 @@ from slotqueue.errors import ConfigurationError
 from slotqueue.messages import Accepted, Delivery, Message, Refused, Slip
 from slotqueue.policy import terms_of
 from slotqueue.slots import to_ms
+from tests.enqueuers.bench import eventually
 from tests.rabbitmq import RabbitMQ, taken
 from tests.servers import Server, free_port
 
@@ -194,6 +195,11 @@ async def test_a_batch_uses_one_connection(redis_url: str, server: Server) -> No
         assert connections_of(server) == before + 1  # the one that asks
 
 
+async def test_a_replica_connects_to_the_broker_before_its_first_slot(redis_url: str, own_server: Server) -> None:
+    async with enqueuer_for(own_server.url) as enqueuer, SlotQueue(redis_url, enqueuer=enqueuer):
+        await eventually(lambda: counted(own_server, "connected_clients", of="clients") > 1)  # one of them asks
+
+
 async def test_a_batch_is_one_pipeline_where_kombu_has_such(redis_url: str, server: Server) -> None:
     async with enqueuer_for(redis_url) as enqueuer:
         await enqueuer.enqueue([message()])
@@ -207,8 +213,8 @@ def connections_of(server: Server) -> int:
     return counted(server, "total_connections_received")
 
 
-def counted(server: Server, name: str) -> int:
-    line = next(line for line in server.ask("INFO stats").splitlines() if line.startswith(f"{name}:"))
+def counted(server: Server, name: str, *, of: str = "stats") -> int:
+    line = next(line for line in server.ask(f"INFO {of}").splitlines() if line.startswith(f"{name}:"))
     return int(line.partition(":")[2])
 
 

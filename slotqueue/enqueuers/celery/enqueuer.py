@@ -57,6 +57,10 @@ class CeleryEnqueuer:
         options = {**job.options, **({"queue": job.queue} if job.queue is not None else {})}
         return queue_for(self.app, job.task, options, job.args, job.kwargs)
 
+    def prepare(self) -> None:
+        """Connect to the broker, off the loop: the first slot that this process wins is not to be late for it."""
+        self._here().connect()
+
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`."""
         check_message(job, self.app.conf.task_serializer)
@@ -122,6 +126,9 @@ class _Sender:
 
     def submit(self, messages: Sequence[Message]) -> Future[list[Delivery]]:
         return self._thread.submit(self._publisher.publish, messages)
+
+    def connect(self) -> None:
+        self._thread.submit(self._publisher.connect)
 
     def close(self) -> Future[None]:
         return self._thread.submit(self._publisher.close)

@@ -49,6 +49,14 @@ class Publisher:
         self._confirms: Confirms | None = None
         self._used_at = 0.0
 
+    def connect(self) -> None:
+        """Do what the first message would have to wait for. A broker that is away is met again by that message."""
+        try:
+            self._connected()
+            _ = self._app.amqp.router, self._app.backend  # loaded at their first use
+        except Exception:  # noqa: BLE001 - each transport raises what it likes
+            self.close()
+
     def publish(self, messages: Sequence[Message]) -> list[Delivery]:
         """Send messages, in order, one answer each. Raises nothing for a broker that refuses."""
         answers: list[Delivery] = []
