@@ -19,10 +19,11 @@ import os
 import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Server, ServerMissing, requested_kind
@@ -52,8 +53,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_TESTS) and item.path.relative_to(_TESTS).parts[0] in _PROCESS_FOLDERS:
             item.add_marker(pytest.mark.processes)
-        if "rabbitmq" in item.name:
-            item.add_marker(pytest.mark.xdist_group("rabbitmq"))
+
+
+class _OneRabbitMQ(LoadScopeScheduling):  # type: ignore[misc] # xdist carries no types
+    """Gives all tests whose name says "rabbitmq" to one xdist worker: the start of a node keeps a core busy."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "rabbitmq" if "rabbitmq" in nodeid else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Follow `--dist loadgroup`; by name, since the marks that it means need not reach xdist."""
+    return _OneRabbitMQ(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 class _WithoutCelery(pytest.Module):

@@ -77,7 +77,7 @@ def test_the_celery_service_charges_each_customer_once_a_slot(redis_url: str, mo
     workers = [Printing([*command, f"worker-{i}"], EXAMPLES / "celery_service") for i in range(2)]
     try:
         for worker in workers:
-            worker.await_line("enlisted, ")
+            worker.await_line("enlisted, ", seconds=50)
         await_charges(redis_url, slots=1)
         workers.pop().stop()
         await_charges(redis_url, slots=2)

@@ -93,19 +93,20 @@ def test_a_slot_queue_ticks_in_workers_whatever_their_pool(fleet: Fleet, pool: s
     assert worker.stop()[0] == 0, worker.log
     keys = [key.removesuffix(":done") for key in fleet.redis.scan_iter("ran:nap:*:done")]
     assert {tuple(fleet.redis.lrange(f"effects:{key}", 0, -1)) for key in keys} == {("began", "ended")}
-    assert fleet.redis.hlen("ran:replicas") == 0
 
 
 def test_beats_that_are_embedded_in_workers_send_one_message_a_slot(fleet: Fleet) -> None:
-    arguments = (*WORKER, "-B", "--scheduler", "slotqueue.beat.SlotScheduler", "-n")
-    workers = [fleet.start((*arguments, f"w{i}@%h"), guarded=True) for i in range(2)]
+    scheduler = "slotqueue.beat.SlotScheduler"
+    workers = [
+        fleet.start((*WORKER, "-B", "-n", "one@%h", "--scheduler", scheduler), guarded=True),
+        fleet.start((*WORKER, "-B", "-n", "two@%h"), guarded=True, beat_scheduler=scheduler),
+    ]
     for worker in workers:
         worker.wait_for(" ticks")
     eventually(lambda: len(list(fleet.redis.scan_iter("*:done"))) >= 3, what="done slots")
     for worker in workers:
         assert worker.stop()[0] == 0, worker.log
     assert {fleet.redis.llen(key) for key in fleet.redis.scan_iter("effects:*")} == {1}
-    assert fleet.redis.hlen("ran:replicas") == 0
 
 
 def test_beats_send_one_message_a_slot_over_rabbitmq(fleet: Fleet, rabbitmq: RabbitMQ) -> None:
