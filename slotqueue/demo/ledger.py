@@ -10,7 +10,7 @@ from typing import Any
 
 from slotqueue.demo.stage import journal_of
 from slotqueue.store.connections import blocking_client
-from slotqueue.store.keys import Keys
+from slotqueue.store.keys import WORDS, Keys
 
 _CHUNK = 500
 
@@ -93,8 +93,8 @@ class Ledger:
             slots: keys of its slots.
             others: keys of the worker system.
         """
-        words = ("epoch", "open", "dead", "pauses", "tasks", "decided", "jobs", "replicas", "workers")
-        doomed = [self._journal, self.keys.listing(job), self.keys.missed(job), *map(self.keys.of, words), *others]
+        mine = (self.keys.listing(job), self.keys.missed(job), self.keys.out(job), self.keys.held(job))
+        doomed = [self._journal, *mine, *map(self.keys.of, WORDS), *others]
         for key in slots:
             doomed += self.keys.slot_of(key)
         for at in range(0, len(doomed), _CHUNK):

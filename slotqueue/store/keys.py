@@ -12,6 +12,12 @@ from typing import NamedTuple
 from slotqueue.errors import InvalidSlotKey
 from slotqueue.slots import parse_key
 
+WORDS = (
+    *("epoch", "app", "open", "dead", "tasks", "decided", "changes", "pauses", "pausers", "gaps", "past"),
+    *("jobs", "about", "schedules", "stored", "replicas", "workers"),
+)
+"""What a namespace keeps about itself, each word under a key of its own."""
+
 
 class SlotKeys(NamedTuple):
     """The four keys of a slot. Scripts get the first; they name the others after it, as is done here."""
@@ -29,7 +35,7 @@ class Keys:
     namespace: str
 
     def of(self, word: str) -> str:
-        """A key of the namespace: epoch, open, dead, pauses, pausers, tasks, jobs, schedules, stored, app ..."""
+        """A key of the namespace; `WORDS` has them all."""
         return f"{self.namespace}:{word}"
 
     @property
