@@ -15,12 +15,12 @@ from datetime import datetime
 from itertools import islice
 
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Job
-from slotqueue.ops.known import job_of
 from slotqueue.ops.operator import operator
-from slotqueue.ops.orders import wanted
+from slotqueue.ops.plans import Plan, known_plan_of
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import did_you_mean, instant, schedule_words
+from slotqueue.ops.words import instant
+from slotqueue.policy import Terms
+from slotqueue.protocols import Schedule
 from slotqueue.slots import SlotState, from_ms, key_at
 from slotqueue.store.orders import Answer, Orders, Wanted
 
@@ -86,24 +86,24 @@ async def survey(site: Site, job: str, start: datetime, end: datetime, *, most: 
     """Look what a backfill would find; changes nothing.
 
     Args:
-        site: where; its application tells the schedule.
+        site: where; an application is needed only for a schedule of its own kind.
         job: its name.
         start, end: fire times in [start, end), aware instants; `end` lies in the past.
         most: refuse more slots than these.
 
     Raises:
-        ConfigurationError: no application, a job that it does not know, or a range that makes no sense: empty, in the
-            future, without a fire time, or with more slots than `most`.
+        ConfigurationError: a job that nobody knows, a schedule that nobody can tell, or a range that makes no sense:
+            empty, in the future, without a fire time, or with more slots than `most`.
         StoreUnavailable: ask again.
     """
-    found = await _job(site, job)
+    plan, schedule = await _plan(site, job)
     now = from_ms(await site.reader.now())
     if end <= start:
         raise ConfigurationError(f"{instant(end)} is not after {instant(start)}", job=job, argument="to")
     if end > now:
         problem = f"{instant(end)} has not come (it is {instant(now)}): those slots fire by themselves"
         raise ConfigurationError(problem, job=job, argument="to")
-    fires = list(islice(found.schedule.between(start, end), most + 1))
+    fires = list(islice(schedule.between(start, end), most + 1))
     if len(fires) > most:
         raise ConfigurationError(
             f"from {instant(start)} to {instant(end)} there are more than {most} slots, the first {most} of them up to "
@@ -113,7 +113,7 @@ async def survey(site: Site, job: str, start: datetime, end: datetime, *, most: 
         )
     if not fires:
         raise ConfigurationError(
-            f"its schedule ({schedule_words(found.schedule)}) does not fire from {instant(start)} to {instant(end)}",
+            f"its schedule ({plan.schedule_words}) does not fire from {instant(start)} to {instant(end)}",
             job=job,
             argument="range",
         )
@@ -133,7 +133,7 @@ async def backfill(
     """Have the past slots of a job run, oldest first; returns once the last one is on its way.
 
     Args:
-        site: where; its application tells the job.
+        site: where.
         found: from `survey`.
         max_open: wait while so many slots of the range have not ended, > 0; None for no limit. Of a job that lets no
             two slots be out it is 1.
@@ -145,12 +145,12 @@ async def backfill(
         ConfigurationError: a limit out of bounds, or the job is paused.
         StoreUnavailable: some slots are on their way; survey and go on.
     """
-    job = await _job(site, found.job)
+    plan, _ = await _plan(site, found.job)
     if max_open is not None and max_open < 1:
-        raise ConfigurationError(f"{max_open} is below 1", job=job.name, argument="max_open")
+        raise ConfigurationError(f"{max_open} is below 1", job=plan.job, argument="max_open")
     if rate is not None and not 0 < rate < float("inf"):
-        raise ConfigurationError(f"{rate} is no rate above 0", job=job.name, argument="rate")
-    return await _Backfill(site, job, found, max_open, rate, by or operator(), on_progress).run()
+        raise ConfigurationError(f"{rate} is no rate above 0", job=plan.job, argument="rate")
+    return await _Backfill(site, plan, found, max_open, rate, by or operator(), on_progress).run()
 
 
 class _Backfill:
@@ -159,7 +159,7 @@ class _Backfill:
     def __init__(
         self,
         site: Site,
-        job: Job,
+        plan: Plan,
         found: Range,
         max_open: int | None,
         rate: float | None,
@@ -167,9 +167,9 @@ class _Backfill:
         on_progress: Callable[[Progress], None],
     ) -> None:
         self.site = site
-        self.job = job
+        self.plan = plan
         self.found = found
-        self.max_open = max_open if job.terms.may_overlap else 1
+        self.max_open = max_open if Terms.parse(plan.terms).may_overlap else 1
         self.rate = rate
         self.orders = Orders(site.reader.keys, by)
         self.on_progress = on_progress
@@ -219,14 +219,14 @@ class _Backfill:
             ordered = await self.site.store.run(self.orders.order(new, "backfilled"))
             answers |= zip((each.key for each in new), ordered, strict=True)
         if any(answer.word == "paused" for answer in answers.values()):
-            raise ConfigurationError("it is paused; resume it, and backfill then", job=self.job.name)
+            raise ConfigurationError("it is paused; resume it, and backfill then", job=self.plan.job)
         busy = [key for key in keys if answers[key].word == "busy"]
         self.counts.update(answers[key].word for key in keys if key not in busy)
         self.open += [key for key in keys if answers[key].word in ("claimed", "held")]
         return busy
 
     def _wanted(self, key: str) -> Wanted:
-        return wanted(self.job, key, self.site.parts_of(key).fire_time)
+        return self.plan.wanted(key, self.site.parts_of(key).fire_time)
 
     def _tell(self, total: int, waits_for: str) -> Progress:
         progress = Progress(total, self.counts.copy(), None if self.max_open is None else len(self.open), waits_for)
@@ -248,11 +248,8 @@ async def _standing(site: Site, keys: Sequence[str]) -> dict[str, str]:
     return found
 
 
-async def _job(site: Site, job: str) -> Job:
-    found = await job_of(site, job)
-    if found is not None:
-        return found
-    if site.jobs is None:
-        raise ConfigurationError("only its application knows the schedule: name it as MODULE:ATTRIBUTE", job=job)
-    hint = did_you_mean(job, site.jobs) or "the application has none"
-    raise ConfigurationError(f"the application has no such job; {hint}", job=job)
+async def _plan(site: Site, job: str) -> tuple[Plan, Schedule]:
+    plan = await known_plan_of(site, job)
+    if plan.schedule is None:
+        raise ConfigurationError("only its application can tell its schedule: name it as MODULE:ATTRIBUTE", job=job)
+    return plan, plan.schedule

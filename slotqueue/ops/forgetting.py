@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.operator import operator
-from slotqueue.ops.orders import check_known
+from slotqueue.ops.plans import check_known
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.words import duration
 from slotqueue.store.orders import Orders

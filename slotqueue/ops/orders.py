@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
 
-from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Job
-from slotqueue.ops.known import job_of
 from slotqueue.ops.operator import operator
+from slotqueue.ops.plans import known_plan_of, plan_of
 from slotqueue.ops.site import Site, canonical
-from slotqueue.ops.words import did_you_mean, instant, schedule_words
-from slotqueue.slots import SlotState, from_ms, key_at, parse_key, to_ms
+from slotqueue.ops.words import instant
+from slotqueue.slots import SlotState, from_ms, key_at, parse_key
 from slotqueue.store.orders import Answer, Orders, Wanted
-from slotqueue.store.readings import Record
 
 _SILENT_MS = 6 * 60_000
 """A replica registers every five minutes, and leaves the registry when it stops in order."""
-_TEMPLATES = 20
-_SECOND = timedelta(seconds=1)
 
 
 class OrderOutcome(StrEnum):
@@ -82,7 +76,7 @@ async def retry(site: Site, key: str, *, by: str | None = None) -> Order:
     """Bring a dead, lost, missed or skipped slot back: under the same id, its attempts start anew.
 
     Args:
-        site: where; an application is needed only for a slot without a record, such as one in a gap of missed ones.
+        site: where; an application is needed only where a slot has no record and its schedule is of a kind of its own.
         key: the slot key.
         by: who; default: this user on this host.
 
@@ -96,14 +90,16 @@ async def retry(site: Site, key: str, *, by: str | None = None) -> Order:
     (answer,) = await site.store.run(orders.retry([key]))
     if answer.word != OrderOutcome.MISSING:
         return await _told(site, key, answer, by)
-    job = await job_of(site, parts.job)
-    if job is None:
-        return Order(key, OrderOutcome.MISSING, _no_record(site, key), by)
-    if parts.mark or not is_fire_time(job, parts.fire_time):
-        schedule = schedule_words(job.schedule)
-        says = f"{key}: there is no record of it, and it is not a slot of the schedule ({schedule})."
+    plan = await plan_of(site, parts.job)
+    if plan is None or plan.schedule is None:
+        says = f"{key}: there is no record of it; `slotqueue show` says why."
+        if site.jobs is None:
+            says += " Only its application could tell its schedule: name it as MODULE:ATTRIBUTE."
         return Order(key, OrderOutcome.MISSING, says, by)
-    (answer,) = await site.store.run(orders.order([wanted(job, key, parts.fire_time)], "retried without a record"))
+    if parts.mark or not plan.fires_at(parts.fire_time):
+        says = f"{key}: there is no record of it, and it is not a slot of the schedule ({plan.schedule_words})."
+        return Order(key, OrderOutcome.MISSING, says, by)
+    (answer,) = await site.store.run(orders.order([plan.wanted(key, parts.fire_time)], "retried without a record"))
     return await _told(site, key, answer, by)
 
 
@@ -125,10 +121,10 @@ async def rerun(site: Site, key: str, *, by: str | None = None) -> Order:
     key, parts, by = canonical(key), site.parts_of(key), by or operator()
     (kept,) = await site.reader.slots([key])
     record = kept.record
+    if record is None and kept.damage:
+        return Order(key, OrderOutcome.BROKEN, f"{key}: its keys in Redis are damaged: {kept.damage}.", by)
     if record is None:
-        outcome = OrderOutcome.BROKEN if kept.damage else OrderOutcome.MISSING
-        says = f"{key}: its keys in Redis are damaged: {kept.damage}." if kept.damage else _no_record(site, key)
-        return Order(key, outcome, says, by)
+        return Order(key, OrderOutcome.MISSING, f"{key}: there is no record of it; `slotqueue show` says why.", by)
     if record.state.is_open:
         return Order(key, OrderOutcome.OPEN, f"{key} is {record.state}: it has not ended yet.", by)
     if record.state not in (SlotState.DONE, SlotState.SENT):
@@ -149,8 +145,7 @@ async def rerun(site: Site, key: str, *, by: str | None = None) -> Order:
 async def trigger(site: Site, job: str, *, by: str | None = None) -> Order:
     """Run a job now, as a slot of its own that never collides with the schedule: `<slot key>~t...`.
 
-    Its interval goes from the fire time before it up to now. Without an application the newest record of the job says
-    which task, policy and fire time that is.
+    Its interval goes from the fire time before it up to now.
 
     Args:
         site: where.
@@ -158,42 +153,14 @@ async def trigger(site: Site, job: str, *, by: str | None = None) -> Order:
         by: who; default: this user on this host.
 
     Raises:
-        ConfigurationError: a job that nobody knows, or that has no record while no application is known.
+        ConfigurationError: a job that nobody knows.
         StoreUnavailable: its effect is not known; `slotqueue slots` shows whether the new slot is there.
     """
     by, now = by or operator(), await site.reader.now()
     at = from_ms(now // 1000 * 1000)
     key = f"{key_at(site.namespace, job, at)}~t{secrets.token_hex(3)}"
-    found = await job_of(site, job)
-    if found is None:
-        await check_known(site, job)
-        return await _order(site, await _like_the_newest(site, job, key, to_ms(at)), "triggered", by)
-    return await _order(site, wanted(found, key, at), "triggered", by)
-
-
-def wanted(job: Job, key: str, fire_time: datetime) -> Wanted:
-    """What a record of a slot needs, from the application's job; its interval begins at the fire time before."""
-    before = job.schedule.latest_at(fire_time - _SECOND) or fire_time - job.period
-    return Wanted(key, to_ms(fire_time), to_ms(before), job.task_name, job.version, job.terms_text)
-
-
-def is_fire_time(job: Job, at: datetime) -> bool:
-    """Whether a job's schedule fires at an instant."""
-    return any(True for _ in job.schedule.between(at, at + _SECOND))
-
-
-async def check_known(site: Site, *jobs: str) -> None:
-    """Refuse jobs that neither a replica nor the application knows.
-
-    Raises:
-        ConfigurationError: names the first such job, and what comes close.
-    """
-    known = {*await site.reader.job_names(), *(site.jobs or {})}
-    for job in jobs:
-        if job not in known:
-            hint = did_you_mean(job, known) or "no job is known there"
-            problem = f"no replica has made this job known in the namespace {site.namespace!r}; {hint}"
-            raise ConfigurationError(problem, job=job)
+    plan = await known_plan_of(site, job)
+    return await _order(site, plan.wanted(key, at), "triggered", by)
 
 
 async def replicas_note(site: Site) -> str:
@@ -207,20 +174,6 @@ async def replicas_note(site: Site) -> str:
 async def _order(site: Site, slot: Wanted, said: str, by: str) -> Order:
     (answer,) = await site.store.run(Orders(site.reader.keys, by).order([slot], said))
     return await _told(site, slot.key, answer, by)
-
-
-async def _like_the_newest(site: Site, job: str, key: str, fire: int) -> Wanted:
-    keys = await site.reader.newest([job], _TEMPLATES)
-    records = {kept.key: kept.record for kept in await site.reader.slots(keys) if kept.record is not None}
-    plain = {each: record for each, record in records.items() if not parse_key(each).mark}
-    record: Record | None = next(iter((plain or records).values()), None)
-    if record is None:
-        raise ConfigurationError(
-            "no slot of it is on record, which would say its task and policy; name the application as MODULE:ATTRIBUTE",
-            job=job,
-        )
-    start = record.numbers.fire if record.numbers.fire < fire else record.numbers.start
-    return Wanted(key, fire, start, record.task, record.version, record.terms.text)
 
 
 async def _told(site: Site, key: str, answer: Answer, by: str) -> Order:
@@ -251,10 +204,3 @@ async def _told(site: Site, key: str, answer: Answer, by: str) -> Order:
         case _:
             says = f"{key}: its keys in Redis are damaged: {detail}."
     return Order(key, outcome, says, by)
-
-
-def _no_record(site: Site, key: str) -> str:
-    says = f"{key}: there is no record of it; `slotqueue show` says why."
-    if site.jobs is None:
-        says += " A missed slot needs its application: name it as MODULE:ATTRIBUTE."
-    return says

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.operator import operator
-from slotqueue.ops.orders import check_known
+from slotqueue.ops.plans import check_known
 from slotqueue.ops.site import Site
 from slotqueue.ops.words import instant
 from slotqueue.slots import from_ms, to_ms

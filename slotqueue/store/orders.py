@@ -104,7 +104,7 @@ class Orders:
         """Drop a job from the registries; the detail is how long ago it was last seen, ms."""
         keys = self.keys
         own = [keys.missed(job), keys.out(job), keys.held(job)]
-        registries = [keys.of(word) for word in ("decided", "pauses", "pausers")]
+        registries = [keys.of(word) for word in ("decided", "about", "past", "pauses", "pausers")]
         args: list[str | int] = [job, STILL_KNOWN_MS]
         return Command(
             "forget", [keys.of("jobs"), *own, *registries], args, lambda reply: Answer(reply[0], str(reply[1]))

@@ -14,12 +14,12 @@ from slotqueue.answers import Offer
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops import Progress, Site, backfill, survey
 from slotqueue.ops.operator import operator
-from slotqueue.protocols import Process
 from slotqueue.schedules import Every
 from slotqueue.slots import Slot, key_at
 from tests.cli.conftest import Slotqueue
 from tests.cli.test_ops import Fake
-from tests.store.stage import EPOCH_VALUE, HOUR, NAMESPACE, Stage
+from tests.store.registering import hourly_job, register
+from tests.store.stage import HOUR, NAMESPACE, Stage
 
 WriteApp = Callable[..., None]
 ROLLUP = 'slots.add("rollup", Every(hours=1), task="do_rollup")\n'
@@ -38,7 +38,7 @@ def slot(hour: int, name: str = "rollup") -> Slot:
 
 @pytest.fixture
 def known(stage: Stage) -> Stage:
-    stage.run(stage.verbs.register(Process("r1"), [stage.known(stage.job())], epoch=EPOCH_VALUE, is_last=True))
+    register(stage, hourly_job())
     return stage
 
 
@@ -175,11 +175,9 @@ def test_a_bad_range_or_limit_is_2(
     assert message in result.stderr.replace("\n", " ")
 
 
-def test_an_unknown_job_and_no_application_are_2(
-    write_app: WriteApp, slotqueue: Slotqueue, known: Stage, redis_url: str
-) -> None:
-    write_app(ROLLUP, redis_url)
-    result = slotqueue("backfill", "app:slots", "rolup", *RANGE)
-    assert (result.exit_code, "did you mean 'rollup'?" in result.stderr) == (2, True)
+def test_no_code_is_needed_and_an_unknown_job_is_2(slotqueue: Slotqueue, mixed: Stage, redis_url: str) -> None:
     result = slotqueue("backfill", "rollup", *RANGE, "--redis", redis_url)
-    assert (result.exit_code, "only its application knows the schedule" in result.stderr) == (2, True)
+    assert (result.exit_code, result.stdout.endswith("3 slots to run: claimed 3\n")) == (0, True)
+    assert mixed.record(key(0))["task"] == "arq:do_rollup"
+    result = slotqueue("backfill", "rolup", *RANGE, "--redis", redis_url)
+    assert (result.exit_code, "did you mean 'rollup'?" in result.stderr) == (2, True)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from slotqueue.ops.operator import operator
-from slotqueue.protocols import Process
 from slotqueue.slots import SlotState, parse_key
 from tests.cli.conftest import Slotqueue
-from tests.store.stage import EPOCH_VALUE, HOUR, MINUTE, Stage
+from tests.store.registering import hourly_job, register
+from tests.store.stage import HOUR, MINUTE, Stage
 
 WriteApp = Callable[..., None]
 ROLLUP = 'slots.add("rollup", Every(hours=1), task="do_rollup")\n'
@@ -24,7 +24,7 @@ BACK = [SlotState.DEAD, SlotState.LOST, SlotState.SKIPPED, SlotState.MISSED]
 @pytest.fixture
 def known(stage: Stage) -> Stage:
     """A replica is up and knows the job."""
-    stage.run(stage.verbs.register(Process("r1"), [stage.known(stage.job())], epoch=EPOCH_VALUE, is_last=True))
+    register(stage, hourly_job())
     return stage
 
 
@@ -87,19 +87,20 @@ def test_no_replica_a_pause_and_no_record_are_said(slotqueue: Slotqueue, stage: 
     assert slotqueue("resume", "rollup", "--redis", redis_url).exit_code == 0
     assert "No replica is up: nothing happens until one is." in slotqueue("retry", key, "--redis", redis_url).stdout
     result = slotqueue("retry", "ran:rollup:2026-10-02T03:00", "--redis", redis_url)
-    assert (result.exit_code, "A missed slot needs its application" in result.stdout) == (1, True)
+    assert (result.exit_code, "name it as MODULE:ATTRIBUTE" in result.stdout) == (1, True)
 
 
-def test_a_missed_slot_without_a_record_is_retried_with_its_application(
-    write_app: WriteApp, slotqueue: Slotqueue, known: Stage, redis_url: str
+@pytest.mark.parametrize("words, kind", [(["app:slots"], "fake"), ([], "arq")])
+def test_a_missed_slot_without_a_record_is_retried_by_the_schedule(
+    write_app: WriteApp, slotqueue: Slotqueue, known: Stage, redis_url: str, words: list[str], kind: str
 ) -> None:
     write_app(ROLLUP, redis_url)
     key = "ran:rollup:2026-10-02T03:00"
-    assert slotqueue("retry", "app:slots", key).exit_code == 0
+    assert slotqueue("retry", *words, key, "--redis", redis_url).exit_code == 0
     record = known.record(key)
-    assert (record["task"], record["by"]) == ("fake:do_rollup", BY)
+    assert (record["task"], record["by"]) == (f"{kind}:do_rollup", BY)
     assert int(record["fire"]) - int(record["start"]) == HOUR
-    result = slotqueue("retry", "app:slots", "ran:rollup:2026-10-02T03:30")
+    result = slotqueue("retry", *words, "ran:rollup:2026-10-02T03:30", "--redis", redis_url)
     assert (result.exit_code, "it is not a slot of the schedule (every 1 h)" in result.stdout) == (1, True)
     assert swept(slotqueue) == [key]
 
@@ -151,17 +152,31 @@ def test_a_triggered_slot_needs_no_code_and_never_collides(
     write_app: WriteApp, slotqueue: Slotqueue, known: Stage, redis_url: str
 ) -> None:
     write_app(ROLLUP, redis_url)
-    slip = known.in_state(SlotState.DONE)[0]
     keys = [told(slotqueue, redis_url, "trigger", "rollup")["key"] for _ in range(2)]
     assert len(set(keys)) == 2
     for key in keys:
         assert re.fullmatch(r"ran:rollup:[\dT:-]+~t[0-9a-f]{6}", key)
-        assert known.record(key)["start"] == str(slip.fire)
+        record = known.record(key)
+        assert int(record["start"]) % HOUR == 0, "from the schedule's fire time before it"
+        assert 0 < int(record["fire"]) - int(record["start"]) <= HOUR
         assert known.past(key)[0] == f"triggered by {BY}"
     assert sorted(swept(slotqueue)) == sorted(keys)
     assert slotqueue("trigger", "app:slots", "rollup").exit_code == 0
     (key,) = swept(slotqueue)
-    assert int(known.record(key)["start"]) % HOUR == 0, "from the schedule's fire time before it"
+    assert known.record(key)["task"] == "fake:do_rollup"
+
+
+def test_a_schedule_of_its_own_kind_needs_its_application(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    """A run now needs none: it begins where the job is decided."""
+    decided = stage.now() - HOUR
+    register(stage, hourly_job(schedule="full moons"), decided=decided)
+    key = told(slotqueue, redis_url, "trigger", "rollup")["key"]
+    assert stage.record(key)["start"] == str(decided)
+    result = slotqueue("retry", "ran:rollup:2026-10-02T03:00", "--redis", redis_url)
+    assert (result.exit_code, "name it as MODULE:ATTRIBUTE" in result.stdout) == (1, True)
+    words = ["--from", "2026-10-01", "--to", "2026-10-02", "--redis", redis_url]
+    result = slotqueue("backfill", "rollup", *words)
+    assert (result.exit_code, "only its application can tell its schedule" in result.stderr) == (2, True)
 
 
 def test_a_job_that_nobody_knows_is_2(write_app: WriteApp, slotqueue: Slotqueue, known: Stage, redis_url: str) -> None:
@@ -170,8 +185,6 @@ def test_a_job_that_nobody_knows_is_2(write_app: WriteApp, slotqueue: Slotqueue,
         result = slotqueue(*words, "rolup", "--redis", redis_url)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "did you mean 'rollup'?" in result.stderr, words
-    result = slotqueue("trigger", "rollup", "--redis", redis_url)
-    assert (result.exit_code, "name the application" in result.stderr) == (2, True)
     result = slotqueue("trigger", "--redis", redis_url, "rollup", "digest")
     assert (result.exit_code, "name one job" in result.stderr) == (2, True)
 
@@ -179,6 +192,7 @@ def test_a_job_that_nobody_knows_is_2(write_app: WriteApp, slotqueue: Slotqueue,
 def test_a_trigger_waits_its_turn_or_is_refused_where_slots_must_not_overlap(
     write_app: WriteApp, slotqueue: Slotqueue, known: Stage, redis_url: str
 ) -> None:
+    register(known, hourly_job(overlap="forbid"))
     out = known.claimed(known.job(overlap="forbid"))
     result = slotqueue("trigger", "rollup", "--redis", redis_url)
     assert result.exit_code == 1

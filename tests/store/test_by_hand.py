@@ -258,6 +258,7 @@ def test_a_job_is_forgotten_once_no_replica_has_known_it_for_a_while(stage: Stag
     registered()
     stage.run(orders.pause(["rollup"], 0, ""))
     stage.redis.rpush("ran:rollup:missed", "1 2 3 r1 late")
+    stage.redis.hset("ran:past", "rollup", "v0:1:2")
     before = stage.snapshot()
     assert stage.run(orders.forget("rollup")).word == "known"
     assert stage.snapshot() == before
@@ -267,7 +268,7 @@ def test_a_job_is_forgotten_once_no_replica_has_known_it_for_a_while(stage: Stag
     word, ago = stage.run(orders.forget("rollup"))
     assert word == "forgotten"
     assert abs(int(ago) - HOUR) < 5000
-    for registry in ("jobs", "decided", "pauses", "pausers"):
+    for registry in ("jobs", "decided", "about", "past", "pauses", "pausers"):
         assert not stage.redis.hexists(f"ran:{registry}", "rollup")
     assert not stage.redis.exists("ran:rollup:missed")
     assert stage.redis.hexists("ran:jobs", "other")
