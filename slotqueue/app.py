@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
@@ -12,12 +11,11 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from slotqueue import disabled
-from slotqueue.errors import ConfigurationError, StoreUnavailable
-from slotqueue.events import Emit, Events, TickingDisabled
+from slotqueue.errors import ConfigurationError
+from slotqueue.events import Emit, Events
 from slotqueue.job_builder import build_job
 from slotqueue.jobs import Job
-from slotqueue.loops import Loops
+from slotqueue.life import Life
 from slotqueue.own_thread import OwnThread
 from slotqueue.policy import Policy
 from slotqueue.protocols import Enqueuer, Schedule
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
-_STOP_SECONDS, _CLOSE_SECONDS = 3.5, 1.0
 
 
 class SlotQueue:
@@ -87,11 +84,8 @@ class SlotQueue:
         self.worker_settings: list[type] = []
         """The arq settings classes that `worker` has guarded, for `slotqueue.testing`."""
         self._jobs: dict[str, Job] = {}
-        self._replica: Replica | None = None
-        self._loops: Loops | None = None
-        self._pid = os.getpid()
+        self._life = Life(self._store, self._systems, self._jobs, self._assemble, self.events)
         self._own_thread = OwnThread(self)
-        self._has_said_disabled = False
         if enqueuer is not None:
             self._systems.take_in(enqueuer)
 
@@ -155,7 +149,7 @@ class SlotQueue:
         )
         chosen.check(job)
         self._jobs[name] = job
-        self._tell(lambda replica: replica.ticker.add(job))
+        self._life.tell(lambda replica: replica.ticker.add(job))
         return job
 
     def job(
@@ -212,7 +206,7 @@ class SlotQueue:
         """
         if self._jobs.pop(name, None) is None:
             raise ConfigurationError("there is no such job", job=name)
-        self._tell(lambda replica: replica.ticker.remove(name))
+        self._life.tell(lambda replica: replica.ticker.remove(name))
 
     def check_stored(self, said: StoredJob, *, version: int = 0, since: int = 0) -> Job:
         """Check a job that is to be stored in Redis, or is, as `add` would, and make it.
@@ -255,9 +249,7 @@ class SlotQueue:
         Raises:
             StoreUnavailable: what is due stays due.
         """
-        counts = await self._assembled().ticker.tick()
-        await self._functions_ended()
-        return counts
+        return await self._life.tick()
 
     async def sweep(self) -> Counter[str]:
         """Make one pass of the sweeper: open slots past their deadline are taken over.
@@ -271,11 +263,7 @@ class SlotQueue:
         Raises:
             StoreUnavailable: ask again.
         """
-        replica = self._assembled()
-        await replica.ticker.registrar.register()
-        counts = await replica.sweeper.sweep()
-        await self._functions_ended()
-        return counts
+        return await self._life.sweep()
 
     # ---- the loops
 
@@ -284,29 +272,21 @@ class SlotQueue:
 
         With `SLOTQUEUE_DISABLED=1` in the environment nothing starts, which is logged once.
         """
-        self._forget_parent()
-        if self._loops is not None:
-            raise ConfigurationError("this SlotQueue ticks already")
-        if self._is_disabled():
-            return
-        await self._systems.start()
-        self._loops = Loops(self._assembled())
+        await self._life.start()
 
     async def stop(self) -> None:
         """Finish the enqueue in hand, hand back what functions of this process run, leave the registry and close.
 
         Takes 5 s at most, also while Redis is unreachable.
         """
-        if self._loops is not None:
-            await asyncio.gather(self._loops.stop(), self._systems.stop(_STOP_SECONDS))
-        await self.close()
+        await self._life.stop()
 
     async def hand_back(self) -> None:
         """Hand back the slots that functions of this process run, and begin no more of them; within a second or two.
 
         `stop` does this too. It lets a pass by hand, which waits for its functions, come to an end.
         """
-        await self._systems.stop(_CLOSE_SECONDS)
+        await self._life.hand_back()
 
     async def run(self, stopping: asyncio.Event | None = None) -> None:
         """Tick and sweep until cancelled, or until `stopping` is set; with `SLOTQUEUE_DISABLED=1` only wait for that.
@@ -316,26 +296,13 @@ class SlotQueue:
         """
         await self.start()
         try:
-            if self._loops is not None:
-                await self._loops.wait(stopping)
-            else:
-                await (stopping or asyncio.Event()).wait()
+            await self._life.wait(stopping)
         finally:
             await self.stop()
 
     async def close(self) -> None:
         """Leave the registry and close connections; `stop` does this too. Afterwards it may start again."""
-        replica, self._replica = self._replica, None
-        self._loops = None
-        with contextlib.suppress(StoreUnavailable, TimeoutError):
-            async with asyncio.timeout(0.5):
-                if replica is not None:
-                    await replica.leave()
-        await self._systems.stop(_CLOSE_SECONDS)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await self._systems.close()
-                await self._store.close()
+        await self._life.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -362,7 +329,7 @@ class SlotQueue:
         A process that is forked later has no such thread; call it there. Where gunicorn preloads the application, it
         starts in each worker by itself. The thread stops when the process exits.
         """
-        if not self._is_disabled():
+        if not self._life.is_disabled():
             self._own_thread.start()
 
     def stop_thread(self) -> bool:
@@ -372,10 +339,7 @@ class SlotQueue:
     @property
     def is_ready(self) -> bool:
         """Whether the ticker has made a pass within the last 10 s: connected, registered, ticking."""
-        if self._pid != os.getpid():
-            return False
-        are_alive = self._loops is None or self._loops.are_alive
-        return are_alive and self._replica is not None and self._replica.is_ready
+        return self._life.is_ready
 
     @property
     def enqueuers(self) -> Mapping[str, Enqueuer]:
@@ -394,51 +358,17 @@ class SlotQueue:
 
         return Ops(self)
 
-    async def _functions_ended(self) -> None:
-        """Where no loop keeps this process alive, a pass is over when its functions are."""
-        if self._loops is None:
-            await self._systems.wait_until_idle()
-
-    def _is_disabled(self) -> bool:
-        """Whether the environment says that nothing ticks here, which is told once."""
-        if not disabled.is_disabled():
-            return False
-        if not self._has_said_disabled:
-            self._has_said_disabled = True
-            self.events(TickingDisabled(disabled.VARIABLE))
-        return True
-
-    # ---- assembly
-
-    def _tell(self, change: Callable[[Replica], object]) -> None:
-        """Change a replica that is there, in its own thread."""
-        loops, replica = self._loops, self._replica
-        if loops is not None and replica is not None:
-            loops.call(lambda: change(replica))
-        elif replica is not None:
-            change(replica)
-
-    def _forget_parent(self) -> None:
-        """After a fork, begin anew: neither loops nor connections nor the replica's name are this process's."""
-        if self._pid != os.getpid():
-            self._pid, self._replica, self._loops = os.getpid(), None, None
-
-    def _assembled(self) -> Replica:
-        self._forget_parent()
-        if self._replica is None:
-            self._replica = Replica(
-                self._store,
-                self.enqueuers,
-                self.events,
-                default=self._default_enqueuer,
-                namespace=self.namespace,
-                name=self.replica_name,
-                sweep_every=self.sweep_every,
-                spread=self.claim_spread,
-            )
-            for job in list(self._jobs.values()):  # another thread may add one meanwhile
-                self._replica.ticker.add(job)
-        return self._replica
+    def _assemble(self) -> Replica:
+        return Replica(
+            self._store,
+            self.enqueuers,
+            self.events,
+            default=self._default_enqueuer,
+            namespace=self.namespace,
+            name=self.replica_name,
+            sweep_every=self.sweep_every,
+            spread=self.claim_spread,
+        )
 
 
 def _seconds(name: str, value: timedelta | float, least: float, most: float) -> float:
