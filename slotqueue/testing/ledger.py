@@ -150,8 +150,9 @@ class Book:
         by_job: dict[str, list[SlotLedger]] = {job.name: [] for job in jobs}
         for slot in slots:
             by_job[slot.job].append(slot)
+        counts = self.strikes.counts
         sums = {job.name: self._sum(job, by_job[job.name], start, end) for job in jobs}
-        return Ledger(start, end, replicas, sums, slots, dict(self.strikes.counts))
+        return Ledger(start, end, replicas, sums, slots, {step: counts[step] for step in Step if counts[step]})
 
     def _sum(self, job: Job, slots: Sequence[SlotLedger], start: datetime, end: datetime) -> JobLedger:
         states = Counter(slot.state for slot in slots)

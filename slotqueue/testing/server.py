@@ -6,7 +6,9 @@ import atexit
 import contextlib
 import itertools
 import os
+import subprocess
 import threading
+from collections.abc import Iterator
 
 from slotqueue.embedded import embedded_server
 from slotqueue.store.connections import blocking_client
@@ -45,9 +47,21 @@ def _server_url() -> str:
     if pid not in _urls:  # in a forked child the parent's server is not ours to end
         rest = _rest[pid] = contextlib.ExitStack()
         server = rest.enter_context(embedded_server(_PURPOSE, _ADVICE))
+        rest.enter_context(_ended_with_us(server.pid))
         _urls[pid] = server.url.removesuffix("/0")
         atexit.register(_end, pid)
     return _urls[pid]
+
+
+@contextlib.contextmanager
+def _ended_with_us(server: int) -> Iterator[None]:
+    """See to it that a server ends also where this process is killed: with it a pipe ends that a shell listens to."""
+    watch = subprocess.Popen(["/bin/sh", "-c", f"read _; kill {server}"], stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
+    try:
+        yield
+    finally:
+        watch.kill()
+        watch.communicate()
 
 
 def _end(pid: int) -> None:
