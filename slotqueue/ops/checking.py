@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from slotqueue.app import SlotQueue
 from slotqueue.errors import ConfigurationError, StoreUnavailable
+from slotqueue.jobs import Job
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import fire_times
 from slotqueue.ops.guards import check_aims, check_guards, check_overlaps, check_queued, check_workers_alone
 from slotqueue.ops.site import Site
+from slotqueue.ops.stored import Stored, stored
 from slotqueue.ops.words import schedule_words
 from slotqueue.slots import from_ms
 from slotqueue.store import AsyncStore
@@ -87,15 +89,23 @@ async def _check_namespace(site: Site, now: datetime | None) -> Checked:
     tasks = await reader.tasks()
     at = await reader.now()
     queued = check_queued(await reader.slots(await reader.open_keys(_OPEN_LOOKED_AT)), at)
+    in_redis = await stored(site)
+    troubled = [
+        Finding(Severity.WARNING, f"stored job {each.name!r}", each.problem) for each in in_redis if each.problem
+    ]
     if site.app is None:
-        return Checked((), (*check_workers_alone(tasks, at), *queued), asked_redis=True)
+        return Checked((), (*check_workers_alone(tasks, at), *queued, *troubled), asked_redis=True)
     owners = _check_owner(site.app, await reader.owner())
     jobs, findings = _check_jobs(site.app, now or datetime.now(UTC), tasks)
-    mine = list(site.app.jobs.values())
+    mine = [*site.app.jobs.values(), *_usable(site.app, in_redis)]
     workers = await reader.workers()
     guards = [*check_guards(mine, tasks, at, workers), *check_overlaps(mine, tasks)]
     aims = check_aims(mine, site.app.enqueuers, workers)
-    return Checked(tuple(jobs), (*owners, *findings, *guards, *aims, *queued), asked_redis=True)
+    return Checked(tuple(jobs), (*owners, *findings, *guards, *aims, *queued, *troubled), asked_redis=True)
+
+
+def _usable(app: SlotQueue, found: Iterable[Stored]) -> list[Job]:
+    return [app.check_stored(each.job) for each in found if each.job is not None and not each.problem]
 
 
 def check_jobs(app: SlotQueue, *, now: datetime | None = None) -> Checked:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from slotqueue.protocols import Process
 from tests.cli.conftest import FAKE, Slotqueue
 from tests.cli.process import Started
 from tests.store.stage import Stage
@@ -91,6 +92,27 @@ def test_with_an_application_its_defaults_count_and_its_enqueuer_checks(
     assert done.exit_code == 0
     done = slotqueue("jobs", "remove", "app:slots", "mine")
     assert "it is a job in code, and none of its name is stored" in done.stderr
+
+
+def test_check_tells_which_stored_jobs_will_not_run(
+    slotqueue: Slotqueue, write_app: Callable[..., None], stage: Stage, redis_url: str
+) -> None:
+    write_app('slots.add("mine", Every(hours=1))\n', redis_url)
+    for name, kind in (("mine", "fake"), ("celerys", "celery"), ("mail", "fake")):
+        said = ("--enqueuer", kind, "--on-crash", "skip", "--redis", redis_url)
+        assert slotqueue("jobs", "put", name, "every 1 h", *said).exit_code == 0
+    stage.redis.hset("ran:stored", "newer", '5 5 v1 {"format": 9}')
+    stage.run(stage.verbs.enlist(Process("w1", tasks=("fake:mine",))))
+    checked = json.loads(slotqueue("check", "app:slots", "--json").output)
+    found = {each["about"]: each["text"] for each in checked["findings"]}
+    assert "which goes before it" in found["stored job 'mine'"]
+    assert "no enqueuer of the kind 'celery'" in found["stored job 'celerys'"]
+    assert "newer slotqueue" in found["stored job 'newer'"]
+    assert "stored job 'mail'" not in found
+    assert "no guarded worker" in found["job 'mail'"]
+    without = slotqueue("check", "--redis", redis_url).output
+    assert "newer slotqueue" in without
+    assert "celerys" not in without
 
 
 def test_what_cannot_be_read_is_listed_all_the_same(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
