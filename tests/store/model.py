@@ -14,6 +14,7 @@ MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 OPEN = {"claimed", "held", "queued", "running", "postponed", "failed"}
 OUT = OPEN - {"held"}
 NEXT_SWEEP = 1000
+BACK = {"dead", "lost", "skipped", "missed"}
 ANY = "any"
 
 
@@ -276,6 +277,32 @@ class Model:
         record.state, record.token, record.is_unsent = "claimed", "", False
         self._wait(now, slot, record, 10_000)
         return "enqueue"
+
+    def retry(self, now: int, key: str) -> str:  # noqa: PLR0911 - as begin
+        """An operator brings a slot back."""
+        slot, record = self._found(key)
+        if slot.done_until or (record is not None and record.state == "done"):
+            return "done"
+        if record is None:
+            return "missing"
+        if record.state not in BACK:
+            return "sent" if record.state == "sent" else "open"
+        if self.is_paused:
+            return "paused"
+        terms = record.terms._replace(expires=0)
+        is_blocked = not terms.may_overlap and self._is_in_the_way(slot, terms, record.fire)
+        if is_blocked and self.count("held") >= (terms.max_held or 0):
+            return "busy"
+        record.terms, record.spent, record.n = terms, 0, record.n + 1
+        record.waits_since, record.is_unsent = now, True
+        slot.owner = slot.owner or "alice"
+        if is_blocked:
+            record.state = "held"
+            self._put_off(slot, record, now + NEXT_SWEEP)
+            return "held"
+        record.state = "claimed"
+        self._wait(now, slot, record, 0)
+        return "claimed"
 
     # ---- what several verbs do
 

@@ -25,8 +25,9 @@ from slotqueue.jobs import Job
 from slotqueue.messages import Refused, Slip
 from slotqueue.protocols import Command, Process
 from slotqueue.slots import EPOCH, Slot, key_at
+from slotqueue.store.orders import Orders
 from tests.servers import Server
-from tests.store.model import DAY, MINUTE, OPEN, OUT, Message, Model, copy_of
+from tests.store.model import BACK, DAY, MINUTE, OPEN, OUT, Message, Model, copy_of
 from tests.store.stage import EPOCH_VALUE, KEYS_WITHOUT_A_TTL, NAMESPACE, Stage
 
 T = TypeVar("T")
@@ -127,6 +128,8 @@ class Protocol(RuleBasedStateMachine):
             actions += [self.some_claim] * 4
         if self.runs:
             actions += [self.heartbeat, self.finish, self.postpone, self.postpone, self.fail, self.fail]
+        if self.retryable():
+            actions.append(self.retry)
         self.draw(actions)()
 
     def draw(self, choices: Sequence[T]) -> T:
@@ -220,6 +223,22 @@ class Protocol(RuleBasedStateMachine):
         )
         if word == "failed":
             self.ghosts[i].has_begun_uncleanly = False
+
+    # ---- an operator
+
+    def retryable(self) -> list[int]:
+        return [i for i in range(len(self.slots)) if self.is_in(i, BACK)]
+
+    def retry(self) -> None:
+        i = self.some_slot() if self.draw(rarely) else self.draw(self.retryable())
+        key = self.slots[i].key
+        word = self.both(
+            Orders(self.stage.keys, "alice@web-1").retry([key]),
+            lambda answer: answer[0].word,
+            lambda model, now: model.retry(now, key),
+        )
+        if word in {"claimed", "held"}:
+            self.handed_back(i)
 
     # ---- workers
 
