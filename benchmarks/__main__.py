@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [lateness|burst|idle|sweep|beat ...]`.
+"""Run the benchmarks: `python -m benchmarks [lateness|burst|idle|sweep|ask|beat ...]`.
 
 Without a name those of the arq environment run; `beat` needs an environment with Celery.
 """
@@ -10,7 +10,7 @@ import sys
 
 from benchmarks.report import machine
 
-WITH_ARQ = ("lateness", "burst", "idle", "sweep")
+WITH_ARQ = ("lateness", "burst", "idle", "sweep", "ask")
 ALL = (*WITH_ARQ, "beat")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self
 
@@ -141,6 +141,8 @@ class Run:
         token: unique per delivery, so that a begin whose reply was lost finds its own lease.
         worker: who runs it.
         attempt: 1 for the first.
+        waited_ms: how long the slot had waited since it was claimed, enqueued again or due again; None where this
+            delivery asks again.
     """
 
     slip: Slip
@@ -148,6 +150,7 @@ class Run:
     token: str
     worker: str
     attempt: int
+    waited_ms: int | None = field(default=None, compare=False)
 
     @property
     def terms(self) -> Terms:

@@ -95,7 +95,10 @@ class SlotLetGo(Event):
 
 @dataclass(frozen=True, slots=True)
 class SlotsMissed(Event):
-    """Slots that nobody decided, fire times after `after` up to `until` (ISO, UTC), are not caught up."""
+    """Slots that nobody decided, fire times after `after` up to `until` (ISO, UTC), are not caught up.
+
+    `number` says how many there are; None where the schedule fails, or would take too long to say.
+    """
 
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = "{job}: the slots after {after} up to {until} are missed: {why}"
@@ -103,6 +106,7 @@ class SlotsMissed(Event):
     after: str
     until: str
     why: str
+    number: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,10 @@ class Verbs(Protocol):
         """Record gaps as missed; answers from when (ms, exclusive) each was recorded, 0 where all was decided."""
         ...
 
+    def count_missed(self, numbers: Mapping[str, int]) -> Command[int]:
+        """Say how many slots of each job the gaps hold that were recorded just now, for the counts."""
+        ...
+
     def confirm(self, slips: Sequence[Slip]) -> Command[list[Verdict]]:
         """Say that the queue holds each message: `QUEUED`, `SENT` (nobody will report) or `STALE`."""
         ...

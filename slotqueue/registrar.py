@@ -9,9 +9,12 @@ them again, and neither old slots are run at once nor decided ones forgotten.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import timedelta
 from itertools import islice
 
 from slotqueue.answers import Gap, Known
@@ -37,6 +40,8 @@ from slotqueue.slots import from_ms
 from slotqueue.stored_jobs import Build, StoredJobs
 
 _CHUNK = 1000
+_MOST_COUNTED = 1_000_000
+_MILLISECOND = timedelta(milliseconds=1)
 _EVERY_SECONDS = 300.0
 _SIGN_OF_LIFE_SECONDS = 10.0
 _CLOCK_OFF_MS = 2000
@@ -154,9 +159,15 @@ class Registrar:
         for at in range(0, len(gaps), _CHUNK):
             some = gaps[at : at + _CHUNK]
             recorded = await self.store.run(self.store.verbs.miss(some, replica=self.replica.id, epoch=self.epoch))
-            for gap, after in zip(some, recorded, strict=False):
-                if after:
-                    self.emit(SlotsMissed(gap.job.name, _iso(after), _iso(gap.until), gap.why))
+            missed = [(gap, after) for gap, after in zip(some, recorded, strict=False) if after]
+            if not missed:
+                continue
+            numbers = await asyncio.to_thread(_numbers_of, missed)
+            counts: Counter[str] = Counter()
+            for (gap, after), number in zip(missed, numbers, strict=True):
+                counts[gap.job.name] += number or 0
+                self.emit(SlotsMissed(gap.job.name, _iso(after), _iso(gap.until), gap.why, number))
+            await self.store.run(self.store.verbs.count_missed(counts))
 
     def observe(self, sent: float, now: int) -> None:
         """Take in Redis's time from an answer."""
@@ -253,6 +264,20 @@ class Registrar:
         offset = round(self.clock.host_offset_ms()) if self.clock.is_set else 0
         since = self._up_since or self.clock.now_ms()
         return about_process(up_since=since, clock_offset_ms=offset, jobs=len(self.planner) + len(self._new))
+
+
+def _numbers_of(missed: Sequence[tuple[Gap, int]]) -> list[int | None]:
+    return [_number_of(gap, after) for gap, after in missed]
+
+
+def _number_of(gap: Gap, after: int) -> int | None:
+    """How many slots a gap holds, from (exclusive) what was recorded; None where nobody can say within reason."""
+    start, end = (from_ms(ms) + _MILLISECOND for ms in (after, gap.until))
+    try:
+        number = sum(1 for _ in islice(gap.job.schedule.between(start, end), _MOST_COUNTED + 1))
+    except Exception:  # noqa: BLE001 - a schedule may be anybody's code
+        return None
+    return number if number <= _MOST_COUNTED else None
 
 
 def _iso(ms: int) -> str:

@@ -3,7 +3,7 @@
 # ruff: noqa: ANN401 - a reply is anything until it is read
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -93,6 +93,11 @@ class Commands:
             args += (gap.job.name, gap.after, gap.until, gap.job.terms.history, gap.why)
         return Command("miss", keys, args, lambda reply: [int(each) for each in reply])
 
+    def count_missed(self, numbers: Mapping[str, int]) -> Command[int]:
+        """See `Verbs.count_missed`."""
+        args = [word for job, number in numbers.items() for word in (job, number)]
+        return Command("count", [self.keys.of("counts")], args, int)
+
     def confirm(self, slips: Sequence[Slip]) -> Command[list[Verdict]]:
         """See `Verbs.confirm`."""
         return self._batch("confirm", [slip.key for slip in slips], [slip.n for slip in slips])
@@ -136,9 +141,9 @@ class Commands:
         def read(reply: Any) -> Run | Dropped:
             if reply[0] != "run":
                 return Dropped(Word(reply[0]), reply[1] if len(reply) > 1 else "")
-            _, fence, attempt, terms = reply
+            _, fence, attempt, terms, *waited = reply
             granted = Slip(slip.key, slip.n, slip.fire, slip.start, slip.task, slip.version, terms)
-            return Run(granted, int(fence), token, worker, int(attempt))
+            return Run(granted, int(fence), token, worker, int(attempt), int(waited[0]) if waited else None)
 
         args = [token, worker, from_fence, *_said(slip)]
         return Command("begin", self._keys_of([slip.key]), args, read)

@@ -41,7 +41,8 @@ class Keys:
     @property
     def shared(self) -> list[str]:
         """What every verb about slots gets first."""
-        return [self.of(word) for word in ("epoch", "open", "dead", "pauses", "tasks", "decided", "changes")]
+        words = ("epoch", "open", "dead", "pauses", "tasks", "decided", "changes", "counts")
+        return [self.of(word) for word in words]
 
     def listing(self, job: str) -> str:
         """The slots of a job that are on record: zset, fire time in ms -> the key's tail."""

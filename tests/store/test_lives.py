@@ -75,7 +75,7 @@ def test_dead_letters_are_dropped_when_their_time_is_over(stage: Stage) -> None:
 def test_a_slot_that_ended_leaves_nothing_behind_when_its_time_is_over(stage: Stage) -> None:
     slip, _ = stage.in_state(SlotState.DONE)
     stage.age(91 * DAY)
-    assert stage.all_keys() == ["ran:decided", "ran:epoch", "ran:jobs"]
+    assert stage.all_keys() == ["ran:counts", "ran:decided", "ran:epoch", "ran:jobs"]
     assert stage.state(slip.key) is None
 
 

@@ -4,7 +4,7 @@
 -- ARGV[1]  token of this delivery   ARGV[2]  worker   ARGV[3]  the fence that the message was sent by, "any" or ""
 -- ARGV[4..9]  what the message says: n, fire time, start, task, version, terms
 --
--- Returns {"run", fence, attempt, terms}, or {word}: "done", "over", "busy", "skipped", "expired", "lost";
+-- Returns {"run", fence, attempt, terms, how long it has waited ms}, or {word}: "done", "over", "busy", "skipped", "expired", "lost";
 -- or {"broken", what}.
 
 local token, worker, from_fence = ARGV[1], ARGV[2], ARGV[3]
@@ -13,11 +13,12 @@ local slip = slip_at(4)
 local record, wrong = load(slot)
 
 local function run()
-  local fence = math.max(record.fence + 1, now)
+  local fence, waited = math.max(record.fence + 1, now), math.max(0, now - record.idle_since)
+  if record.state == 'sent' then reckon('reopened') end
   redis.call('HSET', slot.record, 'state', 'running', 'fence', fence, 'token', token, 'worker', worker, 'began', now)
   redis.call('HDEL', slot.record, 'waits', 'unsent', 'before', 'ended', 'why')
   set_deadline(slot, record.terms, now + record.terms.lease)
-  return {'run', fence, record.spent + 1, record.text}
+  return {'run', fence, record.spent + 1, record.text, waited}
 end
 
 local function end_as(state, why, word)

@@ -53,6 +53,8 @@ local function answer_again(slot, is_ours)
   return record.state == 'claimed' and 'won' or 'taken'
 end
 
+local claims = 0
+
 local function skip(slot, terms, why)
   close(slot, terms, 'skipped', why)
   return {'skipped', why}
@@ -84,6 +86,7 @@ local function claim(slot, owner, group, version)
   -- In a burst, now and then is enough to keep the index short.
   if count <= 50 or (now + fire / 1000) % 8 < 1 then redis.call('ZREMRANGEBYSCORE', slot.index, '-inf', now - terms.history) end
 
+  claims = claims + 1
   local life = grace + terms.retention
   redis.call('SET', slot.claim, replica, 'NX', 'PX', life)
   redis.call('HSET', slot.record, 'state', 'claimed', 'by', replica, 'claimed', now, 'n', 0, 'fire', group.fire_text,
@@ -120,6 +123,7 @@ while at < #ARGV do
     answers[k] = claim(slots[k], owners[k], group, ARGV[i])
   end
 end
+if claims > 0 then reckon('claimed', claims) end
 write_deadlines()
 write_decisions()
 return {now, 1, answers}

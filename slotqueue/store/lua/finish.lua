@@ -24,6 +24,7 @@ if record.fence ~= fence then return 'stale' end
 if record.state == 'done' then return 'yes' end
 redis.call('SET', slot.done, worker, 'PX', record.terms.retention)
 if record.state == 'dead' or record.state == 'lost' then redis.call('ZREM', KEYS[DEAD], slot.key) end
+if ENDED_STATES[record.state] then reckon('reopened') end
 if record.state ~= 'running' then remember(slot, 'finished by ' .. worker .. ' although it was ' .. record.state) end
 redis.call('HDEL', slot.record, 'why', 'error')
 close(slot, record.terms, 'done')

@@ -1,14 +1,14 @@
 -- record.lua: what the verbs about slots share; the loader puts it before each of them.
 --
 -- KEYS[1] epoch   KEYS[2] open   KEYS[3] dead   KEYS[4] pauses   KEYS[5] tasks   KEYS[6] decided
--- KEYS[7] changes of the stored jobs (put.lua)
+-- KEYS[7] changes of the stored jobs (put.lua)   KEYS[8] counts
 -- then one a slot: its key, by which the claim is named. Done marker, record and the index of the job's slots are named
 -- after it here: they begin with the same namespace, so a hash tag there keeps them on the node of the key.
 --
 -- A read that fails (a key of another type, a damaged record) is the answer for that slot and nothing is written
 -- for it; so every function here reads and judges before its first write.
 
-local EPOCH, OPEN, DEAD, PAUSES, TASKS, DECIDED, CHANGES, SHARED = 1, 2, 3, 4, 5, 6, 7, 7
+local EPOCH, OPEN, DEAD, PAUSES, TASKS, DECIDED, CHANGES, COUNTS, SHARED = 1, 2, 3, 4, 5, 6, 7, 8, 8
 local MINUTE, HOUR, DAY = 60000, 3600000, 86400000
 local GUARDED_FOR, KEEP_DEAD, KEEP_EVENTS = 90 * DAY, 90 * DAY, 20
 local OPEN_STATES = {claimed = true, held = true, queued = true, running = true, postponed = true, failed = true}
@@ -140,6 +140,13 @@ local function write_deadlines()
   if #deadlines > 0 then live(KEYS[OPEN], longest_life) end
 end
 
+-- What the whole namespace has decided since it began: "claimed", "reopened" (an ended slot was brought back, or
+-- finished all the same), and "<state> <job>" for each end. A slot that is not reopened ends in exactly one of these.
+local function reckon(field, n)
+  local total = redis.pcall('HINCRBY', KEYS[COUNTS], field, n or 1)
+  if type(total) == 'number' and total % 128 < (n or 1) + 1 then redis.pcall('PEXPIRE', KEYS[COUNTS], 365 * DAY) end
+end
+
 -- An ended slot leaves the open ones; claim and record go on to say so.
 local function close(slot, terms, state, why)
   redis.call('ZREM', KEYS[OPEN], slot.key)
@@ -150,6 +157,7 @@ local function close(slot, terms, state, why)
   redis.call('HDEL', slot.record, 'token', 'unsent', 'before', 'waits')
   redis.call('HSET', slot.record, 'state', state, 'ended', now)
   if why then redis.call('HSET', slot.record, 'why', why) end
+  reckon(state .. ' ' .. (string.match(slot.key, '^[^:]+:(.+):%d%d%d%d%-%d%d%-%d%dT') or ''))
   local life = terms.history
   if state == 'dead' or state == 'lost' then
     life = math.max(life, KEEP_DEAD)
@@ -203,6 +211,7 @@ local function anew(slot, slip, by)
   redis.call('ZADD', slot.index, slip.fire, slot.tail)
   live(slot.index, math.max(slip.terms.history, KEEP_DEAD))
   remember(slot, 'Redis had lost the record; made anew by ' .. by)
+  reckon('claimed')
   return {
     state = 'queued', n = tonumber(slip.n), fence = 0, spent = 0, text = slip.text, terms = slip.terms,
     fire = tonumber(slip.fire), start = slip.start, task = slip.task, version = slip.version, idle_since = now,
