@@ -12,14 +12,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from slotqueue.errors import ConfigurationError
-from slotqueue.events import Emit, Events
+from slotqueue.events import Events
+from slotqueue.hooks import Hook
 from slotqueue.job_builder import build_job
 from slotqueue.jobs import Job
 from slotqueue.life import Life
 from slotqueue.own_thread import OwnThread
 from slotqueue.policy import Policy
 from slotqueue.protocols import Enqueuer, Schedule
-from slotqueue.replica import Replica
+from slotqueue.replica import Pulse, Replica
 from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace
 from slotqueue.store import AsyncStore
 from slotqueue.stored_job import StoredJob
@@ -28,6 +29,7 @@ from slotqueue.worker_systems import WorkerSystems
 if TYPE_CHECKING:
     from slotqueue.ops.ops import Ops
 
+_DRAIN_SECONDS = 0.3
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +50,8 @@ class SlotQueue:
         replicas_to_ack: nothing is enqueued before so many replicas of Redis have the claim: 0 to 10. Where they do
             not within 1 s, the slot is put off and tried again.
         concurrency: how many functions of this process (`@slots.job`) run at once; the others wait their turn.
-        on_event: called with each event (`slotqueue.events`); must not block.
+        on_event: called with each event (`slotqueue.events`): one function or several, `def` or `async def`. What they
+            raise is logged; a sync one must not block.
 
     Raises:
         ConfigurationError: names the argument and what would be right.
@@ -67,7 +70,7 @@ class SlotQueue:
         claim_spread: timedelta | float = 0.0,
         replicas_to_ack: int = 0,
         concurrency: int = 20,
-        on_event: Emit | None = None,
+        on_event: Hook | Sequence[Hook] = (),
     ) -> None:
         check_namespace(namespace)
         self.redis = redis
@@ -77,7 +80,7 @@ class SlotQueue:
         self.replica_name = replica
         self.sweep_every = _seconds("sweep_every", sweep_every, 0.1, 600)
         self.claim_spread = _seconds("claim_spread", claim_spread, 0, 3600)
-        self.events = Events(on_event)
+        self.events = Events(*([on_event] if callable(on_event) else on_event))
         self._store = AsyncStore(redis, namespace, app=app, replicas_to_ack=_replicas(replicas_to_ack))
         self._systems = WorkerSystems(redis, namespace, self.events, app=app, concurrency=concurrency)
         self._default_enqueuer = enqueuer
@@ -280,6 +283,7 @@ class SlotQueue:
         Takes 5 s at most, also while Redis is unreachable.
         """
         await self._life.stop()
+        await self.events.hooks.drain(_DRAIN_SECONDS)
 
     async def hand_back(self) -> None:
         """Hand back the slots that functions of this process run, and begin no more of them; within a second or two.
@@ -303,6 +307,7 @@ class SlotQueue:
     async def close(self) -> None:
         """Leave the registry and close connections; `stop` does this too. Afterwards it may start again."""
         await self._life.close()
+        await self.events.hooks.drain(_DRAIN_SECONDS)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -340,6 +345,11 @@ class SlotQueue:
     def is_ready(self) -> bool:
         """Whether the ticker has made a pass within the last 10 s: connected, registered, ticking."""
         return self._life.is_ready
+
+    @property
+    def pulse(self) -> Pulse:
+        """How long ago this process ticked, for probes."""
+        return self._life.pulse
 
     @property
     def enqueuers(self) -> Mapping[str, Enqueuer]:

@@ -1,7 +1,6 @@
 """Every fact that slotqueue reports, one dataclass each, and the one table that says how each is logged.
 
-An event is emitted once, by the part that knows the fact. `Events` logs it and hands it to the application's hook;
-a hook that raises is logged and does no harm.
+An event is emitted once, by the part that knows the fact. `Events` logs it and hands it to the application's hooks.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import ClassVar
+
+from slotqueue.hooks import Hook, Hooks
 
 logger = logging.getLogger("slotqueue")
 
@@ -374,22 +375,18 @@ def is_heard(emit: Emit, kind: type[Event]) -> bool:
 
 
 class Events:
-    """Logs every event and hands it to a hook.
+    """Logs every event and hands it to hooks.
 
     Args:
-        hook: called with each event, in the thread that emits it; must not block.
+        hooks: called with each event, in the thread that emits it; sync ones must not block.
     """
 
-    def __init__(self, hook: Emit | None = None) -> None:
-        self.hook = hook
+    def __init__(self, *hooks: Hook) -> None:
+        self.hooks = Hooks(hooks)
 
     def __call__(self, event: Event) -> None:
         """Emit one event."""
         if logger.isEnabledFor(event.level):
             facts = asdict(event)
             logger.log(event.level, event.text.format_map(facts), extra={"event": type(event).__name__, "facts": facts})
-        if self.hook is not None:
-            try:
-                self.hook(event)
-            except Exception:
-                logger.exception("on_event raised for %s", type(event).__name__)
+        self.hooks(event)

@@ -11,7 +11,10 @@ from slotqueue.events import Event
 
 @dataclass(frozen=True, slots=True)
 class RunBegan(Event):
-    """A worker holds the lease of a slot and runs it."""
+    """A worker holds the lease of a slot and runs it.
+
+    `waited_ms`: since it was claimed, enqueued again or due again; None where that is not known.
+    """
 
     text: ClassVar[str] = "{key} runs in {worker}, attempt {attempt}"
     key: str
@@ -19,16 +22,18 @@ class RunBegan(Event):
     worker: str
     attempt: int
     fence: int
+    waited_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunDone(Event):
-    """A run is over and well; its done marker is written."""
+    """A run is over and well; its done marker is written. `seconds`: from begin to end."""
 
     text: ClassVar[str] = "{key} done by {worker}"
     key: str
     job: str
     worker: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,7 @@ class MessageForeign(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TaskUnguarded(Event):
+class GuardBypassed(Event):
     """A task of a guarded worker lets itself not be guarded: its slots are sent, and nobody reports on them."""
 
     level: ClassVar[int] = logging.WARNING

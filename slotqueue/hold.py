@@ -83,6 +83,7 @@ class Hold:
         self._emit = emit
         self._judge = judge
         self._job = parse_key(lease.run.slip.key).job
+        self._began_at = monotonic()
         self._entered: AbstractContextManager[CurrentSlot] = entered(lease.run)
 
     @property
@@ -92,7 +93,8 @@ class Hold:
 
     def _enter(self) -> CurrentSlot:
         run = self.run
-        self._emit(RunBegan(run.slip.key, self._job, run.worker, run.attempt, run.fence))
+        self._emit(RunBegan(run.slip.key, self._job, run.worker, run.attempt, run.fence, run.waited_ms))
+        self._began_at = monotonic()
         self._heartbeat.watch(self.lease)
         return self._entered.__enter__()
 
@@ -127,7 +129,7 @@ class Hold:
             case Word.BROKEN, _:
                 self._unwritten(ending, f"its keys in Redis cannot be used: {verdict.detail}")
             case _, Finish():
-                self._emit(RunDone(key, job, worker))
+                self._emit(RunDone(key, job, worker, monotonic() - self._began_at))
             case _, Postpone(why, delay_ms):
                 self._emit(RunPostponed(key, job, why, delay_ms))
             case word, Fail(error):

@@ -13,7 +13,7 @@ from slotqueue.errors import ConfigurationError, StoreUnavailable
 from slotqueue.events import Emit, TickingDisabled
 from slotqueue.jobs import Job
 from slotqueue.loops import Loops
-from slotqueue.replica import Replica
+from slotqueue.replica import Pulse, Replica
 from slotqueue.store import AsyncStore
 from slotqueue.worker_systems import WorkerSystems
 
@@ -57,6 +57,13 @@ class Life:
             return False
         are_alive = self._loops is None or self._loops.are_alive
         return are_alive and self._replica is not None and self._replica.is_ready
+
+    @property
+    def pulse(self) -> Pulse:
+        """See `SlotQueue.pulse`."""
+        if self._pid != os.getpid() or self._loops is None or self._replica is None:
+            return Pulse(is_ticking=False)
+        return self._replica.pulse._replace(is_ticking=self._loops.are_alive)
 
     def is_disabled(self) -> bool:
         """Whether the environment says that nothing ticks here, which is told once."""

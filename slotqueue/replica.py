@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from slotqueue.answers import StoredEntry
 from slotqueue.clock import RedisClock
@@ -17,6 +18,22 @@ from slotqueue.sweeper import Sweeper
 from slotqueue.ticker import Ticker
 
 _READY_SECONDS = 10.0
+
+
+class Pulse(NamedTuple):
+    """How a replica's ticker is.
+
+    Args:
+        is_ticking: whether it has been started and goes on.
+        tick_age: seconds since the last pass that ended well; None before the first.
+        turn_age: seconds since the loop turned last, passes that found no Redis among them; None before the first.
+        clock_offset: how many seconds this host's clock is ahead of Redis's; None before Redis has answered.
+    """
+
+    is_ticking: bool
+    tick_age: float | None = None
+    turn_age: float | None = None
+    clock_offset: float | None = None
 
 
 class Replica:
@@ -63,6 +80,17 @@ class Replica:
         """Whether the ticker has made a pass lately."""
         at = self.ticker.ticked_at
         return at is not None and self.clock.monotonic() - at < _READY_SECONDS
+
+    @property
+    def pulse(self) -> Pulse:
+        """How the ticker is; whether its loop goes on, others know."""
+        now, ticker = self.clock.monotonic(), self.ticker
+        return Pulse(
+            is_ticking=True,
+            tick_age=None if ticker.ticked_at is None else now - ticker.ticked_at,
+            turn_age=None if ticker.turned_at is None else now - ticker.turned_at,
+            clock_offset=self.clock.host_offset_ms() / 1000 if self.clock.is_set else None,
+        )
 
     async def leave(self) -> None:
         """Take this replica out of the registry.

@@ -81,6 +81,8 @@ class Ticker:
         self.registrar = Registrar(store, planner, clock, replica, emit, build=build, guarded=dispatcher.guarded)
         self.ticked_at: float | None = None
         """When the last pass ended well, by the clock's monotonic time; None before the first."""
+        self.turned_at: float | None = None
+        """When the loop last turned, or went on with a long pass, whether Redis answers or not; None before."""
         self._seconds_a_slot = _CHUNK_SECONDS / _FIRST_CHUNK
         self._is_measured = False
         self._wake = asyncio.Event()
@@ -143,6 +145,7 @@ class Ticker:
         """Tick until `stopping` is set. No outage of Redis and no error in a job ends it."""
         pause = 0.0
         while not stopping.is_set():
+            self.turned_at = self.clock.monotonic()
             try:
                 await self.tick(stopping)
             except StoreUnavailable as error:
@@ -172,7 +175,7 @@ class Ticker:
     async def _claim(self, chunk: list[Due], counts: Counter[str]) -> tuple[list[Message], str] | None:
         """Claim a chunk; the messages of what was won, and why that may be lost yet. None where Redis lost its data."""
         offers = [offer for due in chunk for offer in due.offers]
-        sent = self.clock.monotonic()
+        self.turned_at = sent = self.clock.monotonic()
         try:
             command = self.store.verbs.claim(offers, replica=self.replica.id, epoch=self.registrar.epoch)
             claims, doubt = await self.store.run_acknowledged(command)

@@ -22,6 +22,7 @@ _VERBS = {
     "audit": Verb("slotqueue.cli.audit:audit", "Find what should have run and did not."),
     "replicas": Verb("slotqueue.cli.processes:replicas", "List the replicas, and when each ticked last."),
     "workers": Verb("slotqueue.cli.processes:workers", "List the guarded workers, and their tasks."),
+    "health": Verb("slotqueue.cli.health:health", "Tell whether this host's replica is well, for probes."),
     "retry": Verb("slotqueue.cli.orders:retry", "Bring a dead, lost, missed or skipped slot back."),
     "rerun": Verb("slotqueue.cli.orders:rerun", "Repeat the work of a done slot, as a slot of its own."),
     "trigger": Verb("slotqueue.cli.orders:trigger", "Run a job now, as a slot of its own."),

@@ -13,7 +13,9 @@ from slotqueue.ops.checking import Checked, JobChecked, check, check_jobs
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import Fire, upcoming
 from slotqueue.ops.forgetting import Forgotten, forget
+from slotqueue.ops.health import Health, health
 from slotqueue.ops.letters import discard_letters, letters, retry_letters
+from slotqueue.ops.observing import Observed, observe
 from slotqueue.ops.ops import Ops
 from slotqueue.ops.orders import Order, OrderOutcome, rerun, retry, trigger
 from slotqueue.ops.pauses import Pause, pause, pauses, resume
@@ -31,12 +33,14 @@ __all__ = [
     "Finding",
     "Fire",
     "Forgotten",
+    "Health",
     "JobAudited",
     "JobChecked",
     "JobStatus",
     "LastRun",
     "Missed",
     "Moment",
+    "Observed",
     "Ops",
     "Order",
     "OrderOutcome",
@@ -60,7 +64,9 @@ __all__ = [
     "check_jobs",
     "discard_letters",
     "forget",
+    "health",
     "letters",
+    "observe",
     "pause",
     "pauses",
     "put",

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.site import Site
@@ -296,13 +297,14 @@ def _audited(namespace: str, entry: JobEntry, due: _Due, record: _Record, regist
         by_hand,
         {
             outcome: tuple(f"{namespace}:{entry.name}:{tail}" for tail in sorted(examples[outcome])[:EXAMPLES])
-            for outcome in Outcome
+            for outcome in (Outcome if examples else ())
             if outcome in examples
         },
         is_computed=due.is_computed,
     )
 
 
+@lru_cache(maxsize=100)
 def _outcome(tally: Tally) -> Outcome:
     state = tally.state
     if state is None:

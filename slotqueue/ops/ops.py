@@ -12,7 +12,9 @@ from slotqueue.ops.audit import Audited, audit
 from slotqueue.ops.backfill import MOST_SLOTS, Progress, Range, backfill, survey
 from slotqueue.ops.checking import Checked, check
 from slotqueue.ops.forgetting import Forgotten, forget
+from slotqueue.ops.health import Health, health
 from slotqueue.ops.letters import discard_letters, letters, retry_letters
+from slotqueue.ops.observing import Observed, observe
 from slotqueue.ops.orders import Order, rerun, retry, trigger
 from slotqueue.ops.pauses import Pause, pause, pauses, resume
 from slotqueue.ops.processes import ReplicaSeen, WorkerSeen, replicas, workers
@@ -127,6 +129,14 @@ class Ops:
     async def forget(self, job: str, *, by: str | None = None) -> Forgotten:
         """Forget a job that no replica knows any more: see `slotqueue.ops.forget`."""
         return await forget(self.site, job, by=by)
+
+    async def observe(self) -> Observed:
+        """Tell how the namespace looks in numbers: see `slotqueue.ops.observe`."""
+        return await observe(self.site)
+
+    async def health(self, *, host: str | None = None, of_workers: bool = False) -> Health:
+        """Tell whether a host has a replica that ticks: see `slotqueue.ops.health`."""
+        return await health(self.site, host=host, of_workers=of_workers)
 
     async def check(self, *, now: datetime | None = None) -> Checked:
         """Find what would go wrong: see `slotqueue.ops.check`."""

@@ -89,7 +89,7 @@ async def status(site: Site, *, job: str | None = None) -> Status:
     registry = await read_registry(survey)
     if job is not None and job not in registry.jobs:
         raise unknown_job(site, registry, job)
-    counts = await _count(survey, registry)
+    counts = await count_slots(survey, registry)
     entries = [registry.jobs[job]] if job is not None else _shown(registry, counts)
     heads = await survey.heads([entry.name for entry in entries])
     tallies = dict(zip(filter(None, heads), await survey.tallies([key for key in heads if key]), strict=True))
@@ -120,7 +120,7 @@ def undecided_since(entry: JobEntry, registry: Registry, timetable: Timetable) -
     return following if following is not None and following < registry.now - patience else None
 
 
-class _Counts:
+class SlotCounts:
     """Open, overdue and dead slots by job."""
 
     def __init__(self) -> None:
@@ -129,8 +129,13 @@ class _Counts:
         self.dead: Counter[str] = Counter()
 
 
-async def _count(survey: Survey, registry: Registry) -> _Counts:
-    counts = _Counts()
+async def count_slots(survey: Survey, registry: Registry) -> SlotCounts:
+    """Count open, overdue and dead slots by job.
+
+    Raises:
+        StoreUnavailable: ask again.
+    """
+    counts = SlotCounts()
     for key in await survey.open_keys():
         name = job_of_key(key)
         counts.open[name] += 1
@@ -141,7 +146,7 @@ async def _count(survey: Survey, registry: Registry) -> _Counts:
     return counts
 
 
-def _shown(registry: Registry, counts: _Counts) -> list[JobEntry]:
+def _shown(registry: Registry, counts: SlotCounts) -> list[JobEntry]:
     entries = sorted(registry.jobs.values(), key=lambda entry: entry.name)
     return [each for each in entries if each.is_in_force or counts.open[each.name] or counts.dead[each.name]]
 
@@ -162,7 +167,7 @@ def _row(
     registry: Registry,
     timetable: Timetable,
     zones: _Zones,
-    counts: _Counts,
+    counts: SlotCounts,
     key: str,
     tally: Tally | None,
 ) -> JobStatus:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from slotqueue.policy import Terms
@@ -151,11 +152,17 @@ def about_of(text: str) -> About | None:
     words = text.split(" ", len(Terms._fields) + 1)
     if len(words) < len(Terms._fields) + 2:
         return None
+    terms = _terms_of(" ".join(words[1:-1]))
+    return About(as_number(words[0]), terms, words[-1]) if terms is not None else None
+
+
+@lru_cache(maxsize=1000)
+def _terms_of(text: str) -> Terms | None:
+    """Read a policy; most jobs share theirs with many others."""
     try:
-        terms = Terms.parse(" ".join(words[1:-1]))
+        return Terms.parse(text)
     except (ValueError, IndexError, TypeError):
         return None
-    return About(as_number(words[0]), terms, words[-1])
 
 
 def _past(text: str) -> list[Span]:

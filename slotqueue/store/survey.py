@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from slotqueue.protocols import Command
 from slotqueue.slots import SlotState
 from slotqueue.store.asking import CHUNK, Asker
+from slotqueue.store.readings import as_number
 
 T = TypeVar("T")
 
@@ -67,6 +68,11 @@ class Survey(Asker):
     async def dead_keys(self) -> list[str]:
         """Find the keys of all dead letters, lost slots among them."""
         return await self._all_of("dead")
+
+    async def counts(self) -> dict[str, int]:
+        """Read how many slots were claimed, and how many ended in each state: see `reckon` in record.lua."""
+        (found,) = await self.ask([lambda pipe: pipe.hgetall(self.keys.of("counts"))])
+        return {} if isinstance(found, Exception) else {field: as_number(text) for field, text in found.items()}
 
     async def _all_of(self, word: str) -> list[str]:
         found: list[str] = []

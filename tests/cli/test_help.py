@@ -14,7 +14,7 @@ from slotqueue.cli.verbs import Verb, Verbs
 from tests.cli.conftest import Slotqueue, Start
 
 VERBS = [
-    *("run", "tick", "sweep", "next", "check", "status", "slots", "show", "audit", "replicas", "workers"),
+    *("run", "tick", "sweep", "next", "check", "status", "slots", "show", "audit", "replicas", "workers", "health"),
     *("retry", "rerun", "trigger", "backfill", "pause", "resume", "dead", "forget", "jobs", "simulate"),
 ]
 

@@ -21,7 +21,7 @@ from slotqueue.enqueuers.celery.places import place_of, queues_listened_to
 from slotqueue.enqueuers.celery.reports import Reports
 from slotqueue.enqueuers.celery.tasks import guard_task
 from slotqueue.guard import SyncGuard, worker_process
-from slotqueue.guard_events import TaskUnguarded
+from slotqueue.guard_events import GuardBypassed
 from slotqueue.messages import Slip
 from slotqueue.policy import Terms
 from slotqueue.protocols import Process
@@ -137,7 +137,7 @@ class AppGuard:
         for connection in self.connections.values():
             guard = connection.guard()
             for name, why in self.unguarded.items():
-                guard.emit(TaskUnguarded(name, why))
+                guard.emit(GuardBypassed(name, why))
             guard.start()
 
     def _on_shutdown(self, sender: Any = None, **_: object) -> None:  # noqa: ANN401

@@ -20,7 +20,7 @@ local function done_within_of(terms)
 end
 
 local function word_of(record)
-  local got = redis.pcall('HMGET', record, 'state', 'fire', 'ended', 'spent', 'terms', 'why')
+  local got = redis.pcall('HMGET', record, 'state', 'fire', 'ended', 'spent', 'terms')
   if got.err then return 'broken' end
   local word, fire = got[1], tonumber(got[2] or '')
   if not word then return redis.call('EXISTS', record) == 1 and 'broken' or 'none' end
@@ -28,7 +28,10 @@ local function word_of(record)
   local limit = fire + done_within_of(got[5] or '')
   if word == 'done' and (tonumber(got[3] or '') or 0) > limit then word = word .. '.late' end
   if OPEN[word] and now > limit then word = word .. '.overdue' end
-  if word == 'skipped' and got[6] and string.find(got[6], 'expired', 1, true) == 1 then word = word .. '.expired' end
+  if word == 'skipped' then
+    local why = redis.call('HGET', record, 'why') or ''
+    if string.find(why, 'expired', 1, true) == 1 then word = word .. '.expired' end
+  end
   if (tonumber(got[4] or '') or 0) > (got[1] == 'dead' and 1 or 0) then word = word .. '.again' end
   return word
 end
