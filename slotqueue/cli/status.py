@@ -96,7 +96,9 @@ def _note(row: JobStatus) -> str:
     if not row.is_in_force:
         notes.append("removed")
     if row.is_paused:
-        notes.append(f"paused until {instant(row.paused_until)}" if row.paused_until else "paused")
+        until = f" until {instant(row.paused_until)}" if row.paused_until else ""
+        by = f" by {row.paused_by}" if row.paused_by else ""
+        notes.append(f"paused{until}{by}{f': {row.paused_why}' if row.paused_why else ''}")
     if row.undecided_since:
         notes.append(f"undecided since {instant(row.undecided_since)}")
     return "; ".join(notes)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.fires import zone_of
+from slotqueue.ops.pauses import Pause, pauses
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.timetable import Timetable
 from slotqueue.ops.words import did_you_mean, in_words
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
-from slotqueue.store.registry import ALL_JOBS, JobEntry, Registry, Span, read_registry
+from slotqueue.store.registry import JobEntry, Registry, Span, read_registry
 from slotqueue.store.survey import Survey, Tally
 
+_LONG_AGO = from_ms(0)
 DECIDED_WITHIN_MS = 60_000
 """A slot that is due for longer, its job's jitter apart, and that nobody has decided is a finding."""
 
@@ -42,6 +45,7 @@ class JobStatus:
         undecided_since: a slot has been due since then and nobody has decided it: its replicas are away.
         is_paused: whether the slots that fall due are skipped.
         paused_until: None for ever, or where it is not paused.
+        paused_by, paused_why: who paused it, and in which words; "" where that is not on record.
         is_guarded: whether a guarded worker knows the task; None where the task is not known.
     """
 
@@ -62,6 +66,8 @@ class JobStatus:
     undecided_since: datetime | None
     is_paused: bool
     paused_until: datetime | None
+    paused_by: str
+    paused_why: str
     is_guarded: bool | None
 
 
@@ -94,8 +100,9 @@ async def status(site: Site, *, job: str | None = None) -> Status:
     heads = await survey.heads([entry.name for entry in entries])
     tallies = dict(zip(filter(None, heads), await survey.tallies([key for key in heads if key]), strict=True))
     timetable, zones = Timetable(registry, site.jobs), _Zones()
+    paused = {each.job: each for each in await pauses(site)}
     rows = [
-        _row(entry, registry, timetable, zones, counts, key, tallies.get(key))
+        _row(entry, registry, timetable, zones, counts, _longest(paused, entry.name), key, tallies.get(key))
         for entry, key in zip(entries, heads, strict=True)
     ]
     seen = from_ms(registry.fleet_seen) if registry.fleet_seen else None
@@ -151,6 +158,12 @@ def _shown(registry: Registry, counts: SlotCounts) -> list[JobEntry]:
     return [each for each in entries if each.is_in_force or counts.open[each.name] or counts.dead[each.name]]
 
 
+def _longest(pauses: Mapping[str | None, Pause], job: str) -> Pause | None:
+    """Of the pauses of a job and of all jobs the one that ends last."""
+    found = [pauses[name] for name in (job, None) if name in pauses]
+    return max(found, key=lambda pause: (pause.until is None, pause.until or pause.since or _LONG_AGO), default=None)
+
+
 class _Zones(dict[str, tuple[str, tzinfo, str]]):
     """Of each schedule version the zone, and the schedule in words."""
 
@@ -168,6 +181,7 @@ def _row(
     timetable: Timetable,
     zones: _Zones,
     counts: SlotCounts,
+    pause: Pause | None,
     key: str,
     tally: Tally | None,
 ) -> JobStatus:
@@ -179,7 +193,6 @@ def _row(
     following = _next(entry, span, now, timetable) if span else None
     next_fire = from_ms(following) if following is not None else None
     undecided = undecided_since(entry, registry, timetable)
-    untils = [registry.pauses[each] for each in (entry.name, ALL_JOBS) if each in registry.pauses]
     about = entry.about
     return JobStatus(
         job=entry.name,
@@ -197,8 +210,10 @@ def _row(
         overdue=counts.overdue[entry.name],
         dead=counts.dead[entry.name],
         undecided_since=from_ms(undecided) if undecided is not None else None,
-        is_paused=bool(untils),
-        paused_until=from_ms(max(untils)) if untils and 0 not in untils else None,
+        is_paused=pause is not None,
+        paused_until=pause.until if pause else None,
+        paused_by=pause.by if pause else "",
+        paused_why=pause.why if pause else "",
         is_guarded=about.task in registry.tasks if about else None,
     )
 

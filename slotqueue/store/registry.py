@@ -18,8 +18,6 @@ FLEET = ""
 """The field of the registry of jobs that says when any replica was last seen."""
 _GONE_MS = 900_000
 """A job that was away for so long while replicas were up was removed: register.lua, QUARTER."""
-ALL_JOBS = "*"
-"""The field of the pauses that stands for every job."""
 
 
 class Span(NamedTuple):
@@ -69,7 +67,6 @@ class Registry:
         fleet_seen: when any replica was last seen, 0 for never.
         jobs: by name.
         schedules: their texts by version.
-        pauses: until when, by job or `ALL_JOBS`; 0 for ever. Those that are over are left out.
         tasks: "arq:send_digest" -> when a guarded worker that knows it was last seen.
     """
 
@@ -77,7 +74,6 @@ class Registry:
     fleet_seen: int
     jobs: Mapping[str, JobEntry]
     schedules: Mapping[str, str]
-    pauses: Mapping[str, int]
     tasks: Mapping[str, int]
 
 
@@ -90,11 +86,11 @@ async def read_registry(asker: Asker) -> Registry:
     keys = asker.keys
     answers = await asker.ask(
         [
-            *(_all_of(keys.of(word)) for word in ("jobs", "decided", "about", "past", "schedules", "pauses")),
+            *(_all_of(keys.of(word)) for word in ("jobs", "decided", "about", "past", "schedules")),
             lambda pipe: pipe.zrange(keys.of("tasks"), 0, -1, withscores=True),
         ]
     )
-    jobs, decided, about, past, schedules, pauses, tasks = map(asker.sound, answers)
+    jobs, decided, about, past, schedules, tasks = map(asker.sound, answers)
     now = await asker.now()
     fleet_seen, _, uptime = jobs.get(FLEET, "").partition(":")
     return Registry(
@@ -111,7 +107,6 @@ async def read_registry(asker: Asker) -> Registry:
             if name != FLEET
         },
         schedules=schedules,
-        pauses={job: until for job, text in pauses.items() if (until := as_number(text)) == 0 or until > now},
         tasks={task: as_instant(score) or 0 for task, score in tasks},
     )
 

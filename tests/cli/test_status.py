@@ -76,6 +76,12 @@ def test_a_pause_is_told_with_its_end(slotqueue: Slotqueue, stage: Stage, redis_
     stage.pause("*")
     assert job_row(slotqueue, redis_url)["paused_until"] is None
     stage.redis.delete("ran:pauses")
+    said = slotqueue("pause", "rollup", "--redis", redis_url, "--why", "migration")
+    assert said.exit_code == 0, said.output
+    row = job_row(slotqueue, redis_url)
+    assert (bool(row["paused_by"]), row["paused_why"]) == (True, "migration")
+    assert f"paused by {row['paused_by']}: migration" in slotqueue("status", "--redis", redis_url).stdout
+    stage.redis.delete("ran:pauses")
     stage.pause(until=stage.now() - 1)
     assert not job_row(slotqueue, redis_url)["is_paused"]
 

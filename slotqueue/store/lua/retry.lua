@@ -31,6 +31,7 @@ local function retry(slot, job)
     if ended[i] then told = told .. ': ' .. ended[i] end
   end
   remember(slot, told, record.began)
+  reckon('reopened')
   return send_out(slot, terms_of(text), record.fire, record.state, record.n + 1)
 end
 
