@@ -371,7 +371,7 @@ Emit = Callable[[Event], None]
 
 def is_heard(emit: Emit, kind: type[Event]) -> bool:
     """Whether anybody would notice: asked where thousands of slots would make an event each for nobody."""
-    return not isinstance(emit, Events) or emit.hook is not None or logger.isEnabledFor(kind.level)
+    return not isinstance(emit, Events) or len(emit.hooks) > 0 or logger.isEnabledFor(kind.level)
 
 
 class Events:

@@ -37,6 +37,9 @@ class Hooks:
         self._pid = os.getpid()
         self._has_said_full = False
 
+    def __len__(self) -> int:
+        return len(self._hooks)
+
     def add(self, hook: Hook) -> None:
         """Call one more from now on."""
         self._hooks = (*self._hooks, hook)

@@ -157,7 +157,7 @@ local function close(slot, terms, state, why)
   redis.call('HDEL', slot.record, 'token', 'unsent', 'before', 'waits')
   redis.call('HSET', slot.record, 'state', state, 'ended', now)
   if why then redis.call('HSET', slot.record, 'why', why) end
-  reckon(state .. ' ' .. (string.match(slot.key, '^[^:]+:(.+):%d%d%d%d%-%d%d%-%d%dT') or ''))
+  reckon(state .. ' ' .. slot.job)
   local life = terms.history
   if state == 'dead' or state == 'lost' then
     life = math.max(life, KEEP_DEAD)
