@@ -44,9 +44,10 @@ class _Runner:
         self.ownership = Ownership(self.verbs, app)
         self._scripts: dict[str, Any] = {}
 
-    def unavailable(self, error: BaseException) -> StoreUnavailable:
-        """Say in one line why this Redis does not answer."""
-        return unavailable(self.place.said, error, self.verbs.keys.namespace)
+    def unavailable(self, error: BaseException, script: str | None = None) -> StoreUnavailable:
+        """Say in one line why this Redis does not answer, where a script was sent with a look at its source."""
+        source = source_of(script) if script is not None else ""
+        return unavailable(self.place.said, error, self.verbs.keys.namespace, source)
 
     def _script(self, client: Any, name: str) -> Any:  # noqa: ANN401 - redis-py's, of either kind
         script = self._scripts.get(name)
@@ -140,7 +141,7 @@ class AsyncStore(_Runner):
             reply = await self._script(client, command.script)(keys=command.keys, args=command.args)
         except UNREACHABLE as error:
             await self._let_go(client, error)
-            raise self.unavailable(error) from error
+            raise self.unavailable(error, command.script) from error
         return command.read(reply)
 
     async def _send_and_wait(self, command: Command[T]) -> tuple[Any, int]:
@@ -162,7 +163,7 @@ class AsyncStore(_Runner):
                     raise answer
         except UNREACHABLE as error:
             await self._let_go(client, error)
-            raise self.unavailable(error) from error
+            raise self.unavailable(error, command.script) from error
         return reply, int(acknowledged)
 
     async def _let_go(self, client: Any, error: BaseException) -> None:  # noqa: ANN401 - as in client
@@ -212,5 +213,5 @@ class BlockingStore(_Runner):
         except UNREACHABLE as error:
             if is_read_only(error) and not self.place.is_cluster:
                 self._client.connection_pool.disconnect(inuse_connections=False)
-            raise self.unavailable(error) from error
+            raise self.unavailable(error, command.script) from error
         return command.read(reply)

@@ -16,7 +16,7 @@ def primary_with_replica() -> Iterator[tuple[Server, Server]]:
     """Start both, and wait until they are in step."""
     with contextlib.ExitStack() as stack:
         primary = stack.enter_context(new_server("--repl-diskless-sync-delay", "0"))
-        replica = stack.enter_context(new_server("--replicaof", f"127.0.0.1 {primary.port}"))
+        replica = stack.enter_context(new_server("--replicaof", "127.0.0.1", str(primary.port)))
         in_step(primary)
         yield primary, replica
 

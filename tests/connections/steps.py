@@ -52,13 +52,11 @@ def opened_blocking(redis: Any, namespace: str = "ran", **more: Any) -> Iterator
         store.close()
 
 
-async def live_a_life(redis: Any, namespace: str = "ran") -> str:
-    """Take a slot from its claim to its end by every verb, async and blocking; returns the server's name."""
-    async with opened(redis, namespace) as store:
-        with opened_blocking(redis, namespace) as blocking:
+async def live_a_life(redis: Any, namespace: str = "ran") -> None:
+    """Take a slot from its claim to its end by every verb, async and blocking, and read all that is read."""
+    async with opened(redis, namespace, app="shop") as store:
+        with opened_blocking(redis, namespace, app="shop") as blocking:
             await _live(store, blocking, namespace)
-        server: dict[str, Any] = await store.client.info("server", **await store.node())
-        return str(server["run_id"])
 
 
 async def _live(store: AsyncStore, blocking: BlockingStore, namespace: str) -> None:

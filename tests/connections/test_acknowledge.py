@@ -12,6 +12,7 @@ from slotqueue import ConfigurationError, Every, Policy, SlotQueue
 from slotqueue.events import EnqueueRefused, Event, SlotTakenOver
 from slotqueue.ops.checking import check
 from slotqueue.ops.site import Site
+from tests.connections import documents
 from tests.connections.enqueuers import Listing
 from tests.connections.replication import primary_with_replica
 from tests.servers import Server
@@ -61,6 +62,11 @@ async def test_a_slot_is_enqueued_once_a_replica_has_its_claim_and_put_off_until
     sent = [message.slip.key for message in listing.messages]
     assert len(sent) == len(set(sent))
     primary.flush()
+
+
+async def test_what_the_document_says_of_acknowledgement_runs(pair: tuple[Server, Server]) -> None:
+    slots = await documents.starts("acknowledge", {"redis://localhost:6379/0": pair[0].url})
+    assert slots.store.replicas_to_ack == 1
 
 
 async def test_check_misses_replicas_that_are_waited_for(pair: tuple[Server, Server]) -> None:

@@ -13,6 +13,7 @@ from slotqueue.ops.checking import check
 from slotqueue.ops.findings import Severity
 from slotqueue.ops.site import Site
 from slotqueue.protocols import Process
+from tests.connections import documents
 from tests.connections.enqueuers import Listing
 from tests.connections.steps import opened
 
@@ -92,6 +93,12 @@ async def test_check_says_whose_the_namespace_is(redis_url: str, name: str | Non
     problems = [each for each in checked.findings if each.severity is Severity.PROBLEM]
     assert len(problems) == count
     assert all("belongs to the app 'shop', and this is 'billing'" in each.text for each in problems)
+
+
+async def test_what_the_document_says_of_applications_runs(redis_url: str) -> None:
+    slots = await documents.starts("app", {"redis://localhost:6379/0": redis_url})
+    async with opened(redis_url) as store:
+        assert await store.client.get("billing:app") == slots.app == "billing"
 
 
 @pytest.mark.parametrize("name", ["", "a" * 201, "a\nb"])

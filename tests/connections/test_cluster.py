@@ -16,6 +16,7 @@ from slotqueue.ops.findings import Severity
 from slotqueue.ops.site import Site
 from slotqueue.protocols import Process
 from slotqueue.store.checks import Health, Level, check_redis
+from tests.connections import documents
 from tests.connections.clusters import three_nodes
 from tests.connections.enqueuers import Listing
 from tests.connections.steps import live_a_life, opened
@@ -105,6 +106,12 @@ async def test_replicas_are_waited_for_at_the_node_of_the_namespace(cluster: str
         answer, doubt = await store.run_acknowledged(say)
         assert answer.epoch == "e"
         assert doubt == "0 of 1 replicas of Redis acknowledged the claim within 1 s"
+
+
+async def test_the_how_to_for_a_cluster_runs(nodes: list[Server], cluster: str) -> None:
+    pytest.importorskip("arq")
+    places = {"node-1:6379,node-2:6379": cluster.partition("://")[2]}
+    assert (await documents.starts("cluster", places)).namespace == TAGGED
 
 
 # ---- health

@@ -16,6 +16,7 @@ from slotqueue import ConfigurationError, SlotQueue, StoreUnavailable
 from slotqueue.store.connections import place_of, safe_url
 from slotqueue.store.connections.cluster import Cluster
 from slotqueue.store.connections.sentinel import Sentinels
+from tests.connections import documents
 from tests.connections.conftest import TlsServer, new_server
 from tests.connections.steps import live_a_life, opened, opened_blocking
 from tests.servers import Server
@@ -34,12 +35,12 @@ def guarded() -> Iterator[Server]:
 
 
 async def test_user_password_and_database_of_a_url_are_used(guarded: Server) -> None:
+    guarded.flush()
     url = f"redis://app:{ESCAPED}@127.0.0.1:{guarded.port}/3"
     await live_a_life(url)
     async with opened(url) as store:
         assert await store.client.acl_whoami() == "app"
     assert _databases(guarded) == {3}
-    guarded.flush()
 
 
 async def test_a_wrong_password_is_unavailable_and_not_told(guarded: Server) -> None:
@@ -125,6 +126,11 @@ def test_what_is_neither_url_nor_client_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="neither a URL nor a client of redis-py") as caught:
         SlotQueue(given)
     assert caught.value.argument == "redis"
+
+
+async def test_what_the_document_says_of_clients_runs(guarded: Server) -> None:
+    guarded.ask("ACL SETUSER app >secret")
+    await documents.starts("client", {'host="localhost", port=6379': f'host="127.0.0.1", port={guarded.port}'})
 
 
 def test_a_client_for_the_replicas_is_refused() -> None:

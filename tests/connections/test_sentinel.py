@@ -12,6 +12,7 @@ from slotqueue import Every, Policy, SlotQueue, StoreUnavailable
 from slotqueue.events import Event, ServerChanged, StoreBack, StoreLost
 from slotqueue.hold import AsyncHold
 from slotqueue.protocols import Process
+from tests.connections import documents
 from tests.connections.enqueuers import Listing
 from tests.connections.sentinels import SERVICE, Watched, watched
 from tests.connections.steps import live_a_life, opened, opened_blocking
@@ -30,6 +31,15 @@ async def test_the_primary_is_found_by_both_sides(pair: Watched) -> None:
     pair.primary.flush()
     await live_a_life(behind.master_for(SERVICE))
     pair.primary.flush()
+
+
+async def test_the_how_to_for_sentinels_runs(pair: Watched) -> None:
+    pytest.importorskip("arq")
+    hosts = ",".join(f"127.0.0.1:{port}" for port in pair.ports)
+    places = {"sentinel-1,sentinel-2,sentinel-3": hosts}
+    places |= {f'("sentinel-{i}", 26379)': f'("127.0.0.1", {port})' for i, port in enumerate(pair.ports, start=1)}
+    slots = await documents.starts("sentinel", places)
+    assert list(slots.enqueuers) == ["arq"]
 
 
 async def test_a_name_that_no_sentinel_knows_is_unavailable_in_one_line(pair: Watched) -> None:

@@ -14,6 +14,8 @@ UNREACHABLE = (redis.RedisError, redis.exceptions.RedisClusterException, OSError
 """What a call to Redis may raise for reasons that are not ours."""
 
 _COMMAND = re.compile(r"to run the '([^']+)' command", re.IGNORECASE)
+_CALL = re.compile(r"redis\.p?call\('(\w+)'")
+_LINE = re.compile(r"user_script:\s*(\d+)")
 _SEE = "docs/redis.md lists the rules that a user needs"
 
 
@@ -41,15 +43,16 @@ def is_read_only(error: BaseException) -> bool:
     return is_wrapped or isinstance(error, redis.exceptions.ReadOnlyError)
 
 
-def unavailable(where: str, error: BaseException, namespace: str = "") -> StoreUnavailable:
+def unavailable(where: str, error: BaseException, namespace: str = "", source: str = "") -> StoreUnavailable:
     """Say in one line which Redis does not answer, why, and where that helps what to do.
 
     Args:
         where: the Redis, without a password.
         error: what the client raised.
         namespace: what every key begins with.
+        source: of the script that was sent, where one was.
     """
-    text = _missing_right(str(error), namespace) or _of_a_cluster(error, namespace) or _in_short(error)
+    text = _missing_right(str(error), namespace, source) or _of_a_cluster(error, namespace) or _in_short(error)
     return StoreUnavailable(f"Redis at {where}: {text}")
 
 
@@ -59,19 +62,23 @@ def _in_short(error: BaseException) -> str:
     return str(error).strip() or type(error).__name__
 
 
-def _missing_right(text: str, namespace: str) -> str:
+def _missing_right(text: str, namespace: str, source: str) -> str:
     """Name the right that a user of the ACL lacks; "" where that is not the trouble.
 
-    Servers word it in many ways: as NOPERM, or as a failure inside of a script; "this user has no permissions to run
-    the 'x' command" and "User y has no permissions to run the 'x' command", "to access a key" and "one of the keys".
+    Servers word it in many ways: "this user has no permissions to run the 'x' command", "User y has no permissions to
+    access a key"; inside of a script an older one says "the user executing the script can't run this command" and the
+    line, from which the command is read.
     """
     lowered = text.lower()
-    if "permission" not in lowered and "acl" not in lowered:
+    if not any(mark in lowered for mark in ("permission", "acl failure", "user executing the script")):
         return ""
     command = _COMMAND.search(text)
-    if command is not None:
-        name = command[1].lower()
-        return f"the user may not run {name.upper()}: its ACL lacks +{name}; {_SEE} ({text})"
+    names = [command[1].lower()] if command is not None else []
+    if not names and "run this command" in lowered and (lines := _LINE.findall(text)):
+        names = [each.lower() for each in _CALL.findall("".join(source.splitlines()[int(lines[-1]) - 1 :][:1]))]
+    if names:
+        which = " or ".join(f"+{name}" for name in dict.fromkeys(names))
+        return f"the user may not run {names[0].upper()}: its ACL lacks {which}; {_SEE} ({text})"
     if "key" in lowered:
         return f"the user may not touch a key of the namespace: its ACL lacks ~{namespace}:*; {_SEE} ({text})"
     return f"the user's ACL lacks a right; {_SEE} ({text})" if "noperm" in lowered else ""
