@@ -226,7 +226,7 @@ def test_a_held_slot_of_a_job_that_nobody_knows_is_put_off_and_missed_at_last(st
     _, out, (slip,) = holding(stage, 1)
     stage.lose(out.key)
     assert stage.swept(slip.key, task="").word is Word.UNKNOWN
-    assert stage.wait_of(slip.key) == 10 * MINUTE
+    assert stage.wait_of(slip.key) == 1000
     stage.redis.hset(f"{slip.key}:record", "claimed", stage.now() - 2 * DAY)
     assert stage.swept(slip.key, task="").word is Word.MISSED
 
@@ -241,6 +241,16 @@ def test_sets_that_are_lost_are_made_anew_from_the_records(stage: Stage, overlap
     (verdict,) = stage.claim(Offer(job, stage.slot(job)))
     assert verdict.word is Word.SKIPPED
     assert out.slip.key in verdict.detail
+
+
+def test_a_set_that_was_begun_again_by_one_of_its_slots_is_made_whole(stage: Stage) -> None:
+    job = job_of(stage, "hold", max_held=1)
+    out = stage.running(job)
+    stage.held(job)
+    stage.redis.delete("ran:rollup:out", "ran:rollup:held")
+    stage.heartbeat(out)
+    assert stage.redis.exists("ran:rollup:out")
+    assert stage.claim(Offer(job, stage.slot(job)))[0].word is Word.SKIPPED, "as many are held as may be"
 
 
 def test_a_policy_that_forbids_sees_the_slots_from_before_it(stage: Stage) -> None:

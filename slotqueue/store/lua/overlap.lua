@@ -18,12 +18,12 @@ local function standing_of(prefix, tail)
 end
 
 -- A set `out` that is lost, or not there yet because the policy was another, is made anew from the newest slots on
--- record. The empty member says that this was done.
+-- record. The empty member says that this was done: a slot that goes on may have begun the set again with itself alone.
 local function mend_sets(slot, terms)
   local out, prefix = set_of(slot, 'out'), string.sub(slot.index, 1, -6)
   local kind = redis.call('TYPE', out).ok
-  if kind == 'zset' then return end
-  if kind ~= 'none' then redis.call('DEL', out) end
+  if kind == 'zset' and redis.call('ZSCORE', out, '') then return end
+  if kind ~= 'none' and kind ~= 'zset' then redis.call('DEL', out) end
   local tails = redis.pcall('ZREVRANGE', slot.index, 0, LOOKED_BACK - 1)
   for _, tail in ipairs(tails.err and {} or tails) do
     local state, fire, deadline = standing_of(prefix, tail)
