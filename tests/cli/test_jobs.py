@@ -109,7 +109,7 @@ def test_check_tells_which_stored_jobs_will_not_run(
     assert "no enqueuer of the kind 'celery'" in found["stored job 'celerys'"]
     assert "newer slotqueue" in found["stored job 'newer'"]
     assert "stored job 'mail'" not in found
-    assert "no guarded worker" in found["job 'mail'"]
+    assert "no guarded fake worker has the task 'mail'" in found["job 'mail'"]
     without = slotqueue("check", "--redis", redis_url).output
     assert "newer slotqueue" in without
     assert "celerys" not in without
