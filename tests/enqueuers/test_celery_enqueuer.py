@@ -54,6 +54,30 @@ async def enqueuer_for(url: str, **conf: Any) -> AsyncIterator[CeleryEnqueuer]:
         await enqueuer.close()
 
 
+class OwnWay(celery.Celery):  # type: ignore[misc]  # Celery is untyped
+    def send_task(self, name: str, *args: Any, **options: Any) -> Any:
+        options["headers"]["way"] = "its own"
+        return super().send_task(name, *args, **options)
+
+
+async def test_nobody_waits_for_the_results_of_messages_that_are_sent(redis_url: str, server: Server) -> None:
+    server.ask("CONFIG RESETSTAT")
+    async with enqueuer_for(redis_url, result_backend=redis_url) as enqueuer:
+        assert await enqueuer.enqueue([message(i) for i in range(3)]) == [Accepted()] * 3
+        assert "subscribe" not in server.ask("INFO commandstats")
+        enqueuer.app.send_task("send_digest", task_id="a-user's-own")
+        assert "cmdstat_subscribe:calls=1," in server.ask("INFO commandstats"), "others still do"
+
+
+async def test_an_application_that_sends_in_a_way_of_its_own_does_so_here(redis_url: str) -> None:
+    enqueuer = CeleryEnqueuer(OwnWay("tests", broker=redis_url, set_as_current=False))
+    assert await enqueuer.enqueue([message()]) == [Accepted()]
+    with enqueuer.app.connection_for_read() as connection:
+        taken = connection.default_channel.basic_get("slots")
+        assert taken.headers["way"] == "its own"
+    await enqueuer.close()
+
+
 @pytest.fixture(params=["redis", "rabbitmq"])
 def broker_url(request: pytest.FixtureRequest, redis_url: str) -> str:
     url = redis_url if request.param == "redis" else request.getfixturevalue("rabbitmq").url
