@@ -31,7 +31,7 @@ def three_nodes() -> Iterator[list[Server]]:
 
 def _options() -> tuple[str, ...]:
     """The bus has a port of its own: ten thousand above the other lie ports of outgoing connections."""
-    return ("--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-node-timeout", "2000")
+    return ("--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-node-timeout", "10000")
 
 
 def _bus_of(node: Server) -> str:

@@ -17,6 +17,8 @@ from tests.connections.enqueuers import Listing
 from tests.connections.replication import primary_with_replica
 from tests.servers import Server
 
+pytestmark = pytest.mark.alone  # what is too slow to answer counts as dead
+
 T = TypeVar("T", bound=Event)
 
 

@@ -15,6 +15,7 @@ from slotqueue.ops.checking import check
 from slotqueue.ops.findings import Severity
 from slotqueue.ops.site import Site
 from slotqueue.protocols import Process
+from tests.connections import desk
 from tests.connections.conftest import new_server
 from tests.connections.documents import block
 from tests.connections.enqueuers import Listing
@@ -56,6 +57,10 @@ def test_the_rule_names_every_command_that_is_sent() -> None:
 
 async def test_every_verb_works_with_these_rights(url: str) -> None:
     await live_a_life(url)
+
+
+async def test_all_that_an_operator_asks_and_does_works_with_these_rights(url: str) -> None:
+    await desk.sit_down(url, "ran")
 
 
 async def test_a_replica_and_a_guard_work_with_these_rights_and_rather_offer_again_than_miss_a_failover(

@@ -16,7 +16,7 @@ from slotqueue.ops.findings import Severity
 from slotqueue.ops.site import Site
 from slotqueue.protocols import Process
 from slotqueue.store.checks import Health, Level, check_redis
-from tests.connections import documents
+from tests.connections import desk, documents
 from tests.connections.clusters import three_nodes
 from tests.connections.enqueuers import Listing
 from tests.connections.steps import live_a_life, opened
@@ -45,6 +45,10 @@ async def test_every_verb_works_on_whichever_node_the_namespace_lies(
 ) -> None:
     await live_a_life(cluster, namespace)
     assert sum(_has_data(node) for node in nodes) == 1
+
+
+async def test_all_that_an_operator_asks_and_does_works(cluster: str) -> None:
+    await desk.sit_down(cluster, TAGGED)
 
 
 async def test_a_client_of_the_cluster_tells_where_it_is(nodes: list[Server], cluster: str) -> None:

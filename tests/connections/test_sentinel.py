@@ -17,6 +17,8 @@ from tests.connections.enqueuers import Listing
 from tests.connections.sentinels import SERVICE, Watched, watched
 from tests.connections.steps import live_a_life, opened, opened_blocking
 
+pytestmark = pytest.mark.alone  # what is too slow to answer counts as dead
+
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Watched]:

@@ -12,6 +12,8 @@ from tests.connections.enqueuers import Listing
 from tests.proxy import Proxy
 from tests.servers import Server
 
+pytestmark = pytest.mark.alone  # whoever is quicker wins
+
 ENOUGH = 60
 
 
