@@ -42,7 +42,8 @@ class _Runner:
         self.place = place_of(redis, namespace)
         self.verbs = Commands(namespace)
         self.ownership = Ownership(self.verbs, app)
-        self._scripts: dict[str, Any] = {}
+        self._scripts: dict[Any, dict[str, Any]] = {}
+        """By client, and by name."""
 
     def unavailable(self, error: BaseException, script: str | None = None) -> StoreUnavailable:
         """Say in one line why this Redis does not answer, where a script was sent with a look at its source."""
@@ -50,9 +51,10 @@ class _Runner:
         return unavailable(self.place.said, error, self.verbs.keys.namespace, source)
 
     def _script(self, client: Any, name: str) -> Any:  # noqa: ANN401 - redis-py's, of either kind
-        script = self._scripts.get(name)
+        scripts = self._scripts.setdefault(client, {})
+        script = scripts.get(name)
         if script is None:
-            script = self._scripts[name] = client.register_script(source_of(name))
+            script = scripts[name] = client.register_script(source_of(name))
         return script
 
 
@@ -70,17 +72,21 @@ class AsyncStore(_Runner):
         """How many connections were made so far."""
         self.replicas_to_ack = replicas_to_ack
         self._redis = redis
-        self._client: Any = None
-        self._owner: object = None
+        self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
+        self._pid = os.getpid()
 
     @property
     def client(self) -> Any:  # noqa: ANN401 - `redis.asyncio.Redis` or `RedisCluster`, which have no type in common
         """The client of this process and event loop."""
-        owner = (os.getpid(), asyncio.get_running_loop())
-        if self._owner != owner:
-            self._client, self._scripts = self.place.open(self._note_connect), {}
-            self._owner = owner
-        return self._client
+        if self._pid != os.getpid():
+            self._clients, self._scripts, self._pid = {}, {}, os.getpid()
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            for gone in [each for each in self._clients if each.is_closed()]:
+                self._forget(gone)
+            client = self._clients[loop] = self.place.open(self._note_connect)
+        return client
 
     async def run(self, command: Command[T]) -> T:
         """See `slotqueue.protocols.Store.run`."""
@@ -129,8 +135,14 @@ class AsyncStore(_Runner):
 
     async def close(self) -> None:
         """Close the connections of this loop."""
-        if self._owner == (os.getpid(), asyncio.get_running_loop()):
-            await self._client.aclose()
+        client = self._forget(asyncio.get_running_loop()) if self._pid == os.getpid() else None
+        if client is not None:
+            await client.aclose()
+
+    def _forget(self, loop: asyncio.AbstractEventLoop) -> Any:  # noqa: ANN401 - as in client
+        client = self._clients.pop(loop, None)
+        self._scripts.pop(client, None)
+        return client
 
     def _note_connect(self) -> None:
         self.connects += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from slotqueue import Every, Policy, SlotQueue
-from slotqueue.events import Event, LoopDied
+from slotqueue.events import Event, LoopDied, PassFailed, SlotClaimed, StoreLost
 from slotqueue.ticker import Ticker
 from tests.embedding.serving import eventually
 
@@ -87,6 +88,23 @@ def test_nothing_connects_before_the_start() -> None:
         slots.job(Every(seconds=1), name="job")(print)
         with pytest.raises(TimeoutError):
             server.accept()
+
+
+def test_the_application_may_ask_while_the_thread_ticks(slots: SlotQueue, told: list[Event]) -> None:
+    slots.job(Every(seconds=1), name="job")(print)
+    slots.start_thread()
+    eventually(lambda: slots.is_ready)
+
+    async def ask() -> int:
+        try:
+            return len((await slots.ops.status()).jobs)
+        finally:
+            await slots.store.close()
+
+    for _ in range(20):
+        assert asyncio.run(ask()) == 1
+    eventually(lambda: any(isinstance(event, SlotClaimed) for event in told))
+    assert not [event for event in told if isinstance(event, PassFailed | StoreLost)]
 
 
 @pytest.mark.processes
