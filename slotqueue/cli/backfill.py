@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 import click
 
-from slotqueue.cli.failing import printable
+from slotqueue.cli.failing import printable, say
 from slotqueue.cli.instants import Instant
 from slotqueue.cli.options import ask, json_option, site_from, site_options
+from slotqueue.cli.stopping import Stop, Stopped
 from slotqueue.cli.tables import print_json
 from slotqueue.cli.teaching import Taught
 from slotqueue.cli.words import Rate, one, split_app
@@ -41,7 +42,9 @@ from slotqueue.ops.words import count, instant
 @click.option("--dry-run", is_flag=True, help="Only tell where the slots stand, and how many would run.")
 @site_options
 @json_option
+@click.pass_context
 def backfill(  # noqa: PLR0913, PLR0917 - click's call
+    ctx: click.Context,
     words: tuple[str, ...],
     start: datetime,
     end: datetime,
@@ -59,7 +62,8 @@ def backfill(  # noqa: PLR0913, PLR0917 - click's call
     alone. So it may be broken off and called again. Records expire: beyond `history`, a slot that was done long ago has
     no record either, and --dry-run tells the two apart.
 
-    It ends once the last slot is on its way. Of a job that lets no two slots be out it waits for each.
+    It ends once the last slot is on its way. Of a job that lets no two slots be out it waits for each. SIGTERM or
+    Ctrl-C: it finishes the slots in hand and leaves, with 143 or 130.
     """
     app, rest = split_app(words, redis)
     job = one(rest, "job")
@@ -67,17 +71,22 @@ def backfill(  # noqa: PLR0913, PLR0917 - click's call
     found: list[Range] = []
 
     async def act(site: Site) -> Progress | None:
+        stopping = stop.event()
         found.append(await survey(site, job, start, end, most=most))
         if dry_run:
             return None
         with _bar(len(found[0].wanted)) as on_progress:
-            return await run_backfill(site, found[0], max_open=max_open, rate=rate, on_progress=on_progress)
+            return await run_backfill(
+                site, found[0], max_open=max_open, rate=rate, on_progress=on_progress, stopping=stopping
+            )
 
-    try:
+    done: Progress | None = None
+    with Stop() as stop, suppress(Stopped):
         done = ask(site, act)
-    except KeyboardInterrupt:
-        click.echo("broken off: call it again, and it goes on where it stopped", err=True)
-        raise
+    if stop.heard and (done is None or done.decided < done.total):
+        how_far = f"{done.decided} of {count(done.total, 'slot')} are on their way; " if done is not None else ""
+        say(f"broken off by {stop.heard}: {how_far}call it again, and it goes on where it stopped")
+        ctx.exit(stop.exit_code)
     if as_json:
         print_json(_facts(found[0], done))
     else:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -18,7 +19,7 @@ from slotqueue.errors import ConfigurationError
 from slotqueue.ops.operator import operator
 from slotqueue.ops.plans import Plan, known_plan_of
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import instant
+from slotqueue.ops.words import count, instant
 from slotqueue.policy import Terms
 from slotqueue.protocols import Schedule
 from slotqueue.slots import SlotState, from_ms, key_at
@@ -129,6 +130,7 @@ async def backfill(
     rate: float | None = None,
     by: str | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    stopping: asyncio.Event | None = None,
 ) -> Progress:
     """Have the past slots of a job run, oldest first; returns once the last one is on its way.
 
@@ -140,6 +142,7 @@ async def backfill(
         rate: slots a second, > 0; None for no limit.
         by: who; default: this user on this host.
         on_progress: told after each step, in this loop; must not block.
+        stopping: once set, the slots in hand are finished and the rest is left.
 
     Raises:
         ConfigurationError: a limit out of bounds, or the job is paused.
@@ -150,7 +153,8 @@ async def backfill(
         raise ConfigurationError(f"{max_open} is below 1", job=plan.job, argument="max_open")
     if rate is not None and not 0 < rate < float("inf"):
         raise ConfigurationError(f"{rate} is no rate above 0", job=plan.job, argument="rate")
-    return await _Backfill(site, plan, found, max_open, rate, by or operator(), on_progress).run()
+    under_way = _Backfill(site, plan, found, max_open, rate, by or operator(), on_progress)
+    return await under_way.run(stopping or asyncio.Event())
 
 
 class _Backfill:
@@ -176,27 +180,26 @@ class _Backfill:
         self.counts: Counter[str] = Counter()
         self.open = [key for key, state in found.standing.items() if state in _OPEN]
 
-    async def run(self) -> Progress:
+    async def run(self, stopping: asyncio.Event) -> Progress:
         waiting = deque(self.found.wanted)
         began, total = time.monotonic(), len(waiting)
-        while waiting:
+        while waiting and not stopping.is_set():
             allowed = (
                 _BATCH if self.rate is None else int((time.monotonic() - began) * self.rate) + 1 - self.counts.total()
             )
             room = min(_BATCH, allowed, await self._room())
             if room < 1:
                 for_rate = self.rate is not None and allowed < 1
-                self._tell(total, "the rate" if for_rate else f"{len(self.open)} slots to end")
-                await asyncio.sleep(
-                    min(_LOOK_AGAIN_SECONDS, 1 / self.rate) if self.rate and for_rate else _LOOK_AGAIN_SECONDS
-                )
+                self._tell(total, "the rate" if for_rate else f"{count(len(self.open), 'slot')} to end")
+                seconds = 1 / self.rate if self.rate and for_rate else _LOOK_AGAIN_SECONDS
+                await _pause(min(seconds, _LOOK_AGAIN_SECONDS), stopping)
                 continue
             some = [waiting.popleft() for _ in range(min(room, len(waiting)))]
             busy = await self._order(some)
             waiting.extendleft(reversed(busy))
             self._tell(total, "")
             if busy:
-                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+                await _pause(_LOOK_AGAIN_SECONDS, stopping)
         return self._tell(total, "")
 
     async def _room(self) -> int:
@@ -232,6 +235,11 @@ class _Backfill:
         progress = Progress(total, self.counts.copy(), None if self.max_open is None else len(self.open), waits_for)
         self.on_progress(progress)
         return progress
+
+
+async def _pause(seconds: float, stopping: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stopping.wait(), seconds)
 
 
 async def _standing(site: Site, keys: Sequence[str]) -> dict[str, str]:

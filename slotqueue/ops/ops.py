@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -96,9 +97,12 @@ class Ops:
         rate: float | None = None,
         by: str | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
+        stopping: asyncio.Event | None = None,
     ) -> Progress:
         """Run past slots, oldest first: see `slotqueue.ops.backfill`."""
-        return await backfill(self.site, found, max_open=max_open, rate=rate, by=by, on_progress=on_progress)
+        return await backfill(
+            self.site, found, max_open=max_open, rate=rate, by=by, on_progress=on_progress, stopping=stopping
+        )
 
     async def pauses(self) -> tuple[Pause, ...]:
         """List the pauses: see `slotqueue.ops.pauses`."""

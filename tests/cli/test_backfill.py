@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import signal
+import sys
+import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,12 +16,13 @@ import pytest
 
 from slotqueue import SlotQueue
 from slotqueue.answers import Offer
+from slotqueue.cli.backfill import _bar
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops import Progress, Site, backfill, survey
 from slotqueue.ops.operator import operator
 from slotqueue.schedules import Every
 from slotqueue.slots import Slot, key_at
-from tests.cli.conftest import Slotqueue
+from tests.cli.conftest import Slotqueue, Start
 from tests.cli.test_ops import Fake
 from tests.store.registering import hourly_job, register
 from tests.store.stage import HOUR, NAMESPACE, Stage
@@ -90,6 +96,36 @@ def test_the_slots_go_out_oldest_first_and_a_second_call_finds_them_on_their_way
     assert told(slotqueue)["done"] == {}
     swept = slotqueue("sweep", "app:slots").stdout
     assert f"enqueuing {key(0)} {key(2)} {key(4)}" in swept
+
+
+def test_one_that_is_broken_off_goes_on_where_it_stopped(
+    start: Start, slotqueue: Slotqueue, known: Stage, redis_url: str
+) -> None:
+    words = ("backfill", "rollup", *RANGE, "--redis", redis_url)
+    first = start(*words, "--rate", "1/min")
+    until = time.monotonic() + 20
+    while known.state(key(0)) is None:
+        assert first.process.poll() is None, first.err
+        assert time.monotonic() < until
+    code, seconds = first.stop(signal.SIGINT)
+    assert (code, first.out) == (130, "")
+    assert "broken off by SIGINT: 1 of 6 slots are on their way; call it again, and it goes on" in first.err
+    assert seconds < 5
+    result = slotqueue(*words)
+    assert result.stdout.splitlines()[1:] == ["       5  no record", "       1  claimed", "5 slots to run: claimed 5"]
+
+
+def test_a_terminal_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with _bar(3) as show:
+        show(Progress(3, Counter(claimed=2), 1, "1 slot to end"))
+    assert "2/3" in terminal.getvalue()
+    assert "waits for 1 slot to end" in terminal.getvalue()
 
 
 def _app(url: str, **policy: Any) -> SlotQueue:

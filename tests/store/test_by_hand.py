@@ -247,6 +247,14 @@ def test_what_fell_due_in_a_pause_that_is_over_is_skipped_and_not_caught_up(
     assert ordered(stage, orders, wanted(job, stage.slot(job, ago=900))) == [Answer("claimed")]
 
 
+@pytest.mark.parametrize("others", [0, 500])
+def test_a_pause_holds_however_many_there_are(stage: Stage, orders: Orders, others: int) -> None:
+    stage.run(orders.pause(["rollup", *(f"job-{number}" for number in range(others))], 0, ""))
+    job, other = stage.job(), stage.job("other")
+    verdicts = stage.claim(Offer(job, stage.slot(job)), Offer(other, stage.slot(other)))
+    assert [verdict.word for verdict in verdicts] == [Word.SKIPPED, Word.WON]
+
+
 def test_a_job_is_forgotten_once_no_replica_has_known_it_for_a_while(stage: Stage, orders: Orders) -> None:
     job = stage.job()
 

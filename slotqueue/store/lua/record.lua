@@ -235,11 +235,25 @@ local function is_guarded(task)
   return seen and tonumber(seen) >= now - GUARDED_FOR
 end
 
--- A pause of one job or of all ("*"): until when, in ms, 0 for ever. With a fire time, also a pause that is over and
+-- Until when a job or all of them ("*") are or were paused, ms, 0 for ever; nil where there is no pause. Few pauses are
+-- read once for all slots of a batch.
+local tills, has_all_tills
+local function till_of(name)
+  if not tills then
+    local size = redis.call('HLEN', KEYS[PAUSES])
+    tills, has_all_tills = {}, size <= 200
+    local all = has_all_tills and size > 0 and redis.call('HGETALL', KEYS[PAUSES]) or {}
+    for i = 1, #all, 2 do tills[all[i]] = tonumber(all[i + 1]) end
+  end
+  if has_all_tills then return tills[name] end
+  return tonumber(redis.call('HGET', KEYS[PAUSES], name) or '')
+end
+
+-- Whether a job is paused now, alone or with all. With a fire time, also whether there was a pause that is over and
 -- into which that fell: no replica may have been there to skip the slot then.
 local function is_paused(job, fire)
   for _, name in ipairs({job, '*'}) do
-    local till = tonumber(redis.call('HGET', KEYS[PAUSES], name) or '')
+    local till = till_of(name)
     if till and (till == 0 or till > now) then return true end
     if till and fire and fire <= till then
       local said = redis.call('HGET', string.sub(KEYS[PAUSES], 1, -7) .. 'pausers', name) or ''
