@@ -21,6 +21,7 @@ from slotqueue.own_thread import OwnThread
 from slotqueue.policy import Policy
 from slotqueue.protocols import Enqueuer, Schedule
 from slotqueue.replica import Pulse, Replica
+from slotqueue.schedules import Every
 from slotqueue.slots import DEFAULT_NAMESPACE, check_namespace
 from slotqueue.store import AsyncStore
 from slotqueue.stored_job import StoredJob
@@ -50,6 +51,8 @@ class SlotQueue:
         replicas_to_ack: nothing is enqueued before so many replicas of Redis have the claim: 0 to 10. Where they do
             not within 1 s, the slot is put off and tried again.
         concurrency: how many functions of this process (`@slots.job`) run at once; the others wait their turn.
+        dead_letter: a task of the default enqueuer, which is given a job for each slot that ends dead or lost, with the
+            arguments `slot`, `job`, `fire_time`, `state`, `reason` and `error`, all texts.
         on_event: called with each event (`slotqueue.events`): one function or several, `def` or `async def`. What they
             raise is logged; a sync one must not block.
 
@@ -70,6 +73,7 @@ class SlotQueue:
         claim_spread: timedelta | float = 0.0,
         replicas_to_ack: int = 0,
         concurrency: int = 20,
+        dead_letter: str | None = None,
         on_event: Hook | Sequence[Hook] = (),
     ) -> None:
         check_namespace(namespace)
@@ -91,6 +95,7 @@ class SlotQueue:
         self._own_thread = OwnThread(self)
         if enqueuer is not None:
             self._systems.take_in(enqueuer)
+        self._dead_letter = _pager_job(dead_letter, enqueuer) if dead_letter is not None else None
 
     def __repr__(self) -> str:
         return f"SlotQueue({self._store.place.said!r}, namespace={self.namespace!r}, {len(self._jobs)} jobs)"
@@ -378,7 +383,21 @@ class SlotQueue:
             name=self.replica_name,
             sweep_every=self.sweep_every,
             spread=self.claim_spread,
+            dead_letter=self._dead_letter,
         )
+
+
+def _pager_job(task: str, enqueuer: Enqueuer | None) -> Job:
+    """The job that is told of dead letters."""
+    if enqueuer is None:
+        raise ConfigurationError(
+            "there is no enqueuer that could be given the task; give one to SlotQueue(enqueuer=...)",
+            argument="dead_letter",
+        )
+    policy = Policy(on_crash="complete", on_failure="again")
+    job = build_job("dead-letter", Every(days=1), policy, enqueuer=enqueuer.kind, task=task)
+    enqueuer.check(job)
+    return job
 
 
 def _seconds(name: str, value: timedelta | float, least: float, most: float) -> float:

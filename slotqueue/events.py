@@ -215,6 +215,16 @@ class SlotDead(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetterTold(Event):
+    """A job was claimed that tells of a dead or lost slot: `SlotQueue(dead_letter=...)`."""
+
+    text: ClassVar[str] = "{key} is dead or lost; {task} is told"
+    key: str
+    job: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobUnknown(Event):
     """An open slot of a job that this replica does not know; it is left to replicas that do."""
 

@@ -152,6 +152,14 @@ class Verbs(Protocol):
         """Say how many slots of each job the gaps hold that were recorded just now, for the counts."""
         ...
 
+    def letters(self, after: int, limit: int) -> Command[list[tuple[str, int]]]:
+        """Ask for dead letters, and since when (ms) each is one: from `after` on, the oldest first."""
+        ...
+
+    def told(self, keys: Sequence[str]) -> Command[list[tuple[str, str, str]]]:
+        """Ask how slots stand: state, why they ended, last error; each "" where there is none."""
+        ...
+
     def confirm(self, slips: Sequence[Slip]) -> Command[list[Verdict]]:
         """Say that the queue holds each message: `QUEUED`, `SENT` (nobody will report) or `STALE`."""
         ...

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from slotqueue.answers import StoredEntry
 from slotqueue.clock import RedisClock
+from slotqueue.dead_letters import DeadLetters
 from slotqueue.dispatch import Dispatcher
 from slotqueue.events import Emit, ReplicaStopped
 from slotqueue.jobs import Job
@@ -48,9 +49,10 @@ class Replica:
         name: begins the replica's id; None for the host's name.
         sweep_every: seconds between two sweeps.
         spread: seconds by which claims are delayed at random.
+        dead_letter: the job that is told of dead letters, if any.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a SlotQueue was told
         self,
         store: ReplicaStore,
         enqueuers: Mapping[str, Enqueuer],
@@ -61,6 +63,7 @@ class Replica:
         name: str | None,
         sweep_every: float,
         spread: float,
+        dead_letter: Job | None = None,
     ) -> None:
         self.process = Process(process_id(name), about_process())
         self.store = store
@@ -73,7 +76,17 @@ class Replica:
             return StoredJob.of(entry).build(enqueuers, default, version=entry.version, since=entry.since)
 
         self.ticker = Ticker(store, planner, dispatcher, self.clock, self.process, emit, build=build, spread=spread)
-        self.sweeper = Sweeper(store, planner, dispatcher, self.clock, self.process, emit, every=sweep_every)
+        registrar = self.ticker.registrar
+        self.sweeper = Sweeper(
+            store,
+            planner,
+            dispatcher,
+            self.clock,
+            self.process,
+            emit,
+            every=sweep_every,
+            letters=DeadLetters(store, dead_letter, namespace, lambda: registrar.epoch) if dead_letter else None,
+        )
 
     @property
     def is_ready(self) -> bool:

@@ -12,9 +12,11 @@ from collections import Counter
 
 from slotqueue.answers import Takeover, Word
 from slotqueue.clock import RedisClock
+from slotqueue.dead_letters import DeadLetters
 from slotqueue.dispatch import Dispatcher, message_for
 from slotqueue.errors import InvalidSlotKey, StoreUnavailable
 from slotqueue.events import (
+    DeadLetterTold,
     Emit,
     JobUnknown,
     PassFailed,
@@ -27,10 +29,10 @@ from slotqueue.events import (
     SlotTakenOver,
 )
 from slotqueue.jobs import Job
-from slotqueue.messages import Message, Waiting
+from slotqueue.messages import Message, Slip, Waiting
 from slotqueue.planner import Planner
 from slotqueue.protocols import Process, ReplicaStore
-from slotqueue.slots import SlotState, parse_key
+from slotqueue.slots import SlotState, parse_key, to_ms
 
 _BATCH = 200
 _BATCHES_A_SWEEP = 50
@@ -50,6 +52,7 @@ class Sweeper:
         replica: this process.
         emit: takes events.
         every: seconds between two passes, about: replicas drift apart on purpose.
+        letters: makes a job of each dead letter; None where nobody is told.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Sweeper:
         emit: Emit,
         *,
         every: float,
+        letters: DeadLetters | None = None,
     ) -> None:
         self.store = store
         self.planner = planner
@@ -70,6 +74,7 @@ class Sweeper:
         self.replica = replica
         self.emit = emit
         self.every = every
+        self.letters = letters
         self._rank = 0
 
     async def sweep(self, stopping: asyncio.Event | None = None) -> Counter[str]:
@@ -95,6 +100,8 @@ class Sweeper:
             if len(overdue.keys) < _BATCH or not moved or (stopping and stopping.is_set()):
                 break
         await self._look_up(counts)
+        if self.letters is not None and self.letters.epoch():
+            await self._tell(self.letters, counts)
         return counts
 
     async def run(self, stopping: asyncio.Event) -> None:
@@ -115,6 +122,8 @@ class Sweeper:
     async def _take_over(self, keys: list[str], counts: Counter[str]) -> bool:
         """Take over one batch. False where no slot of it moved, so that the same ones would be next again."""
         jobs = [self._job_of(key) for key in keys]
+        if self.letters is not None:
+            jobs = [mine or told for mine, told in zip(jobs, await self.letters.jobs_of(keys), strict=True)]
         tasks = [job.task_name if job else "" for job in jobs]
         contact = self.clock.contact_ms()
         command = self.store.verbs.take_over(keys, tasks, replica=self.replica.id, contact_ms=contact)
@@ -129,6 +138,26 @@ class Sweeper:
         if messages:
             counts += await self.dispatcher.send(messages, doubt)
         return any(takeover.word is not Word.LATER for takeover in takeovers)
+
+    async def _tell(self, letters: DeadLetters, counts: Counter[str]) -> None:
+        """Claim and enqueue a slot for each dead letter that is new."""
+        offers = await letters.find()
+        if not offers:
+            return
+        command = self.store.verbs.claim(offers, replica=self.replica.id, epoch=letters.epoch())
+        claims, doubt = await self.store.run_acknowledged(command)
+        if not claims.is_same_epoch:
+            return
+        letters.settle(offers)
+        messages = []
+        for (job, slot), verdict in zip(((each.job, each.slot) for each in offers), claims.verdicts, strict=True):
+            if verdict.word is Word.WON:
+                fire, start = to_ms(slot.fire_time), to_ms(slot.start)
+                slip = Slip(slot.key, 0, fire, start, job.task_name, job.version, job.terms_text)
+                messages.append(message_for(job, slip))
+                self.emit(DeadLetterTold(str(job.kwargs["slot"]), str(job.kwargs["job"]), job.task))
+        if messages:
+            counts += await self.dispatcher.send(messages, doubt)
 
     def _job_of(self, key: str) -> Job | None:
         try:

@@ -98,6 +98,20 @@ class Commands:
         args = [word for job, number in numbers.items() for word in (job, number)]
         return Command("count", [self.keys.of("counts")], args, int)
 
+    def letters(self, after: int, limit: int) -> Command[list[tuple[str, int]]]:
+        """See `Verbs.letters`."""
+
+        def read(reply: Any) -> list[tuple[str, int]]:
+            return [(key, int(float(at))) for key, at in zip(reply[::2], reply[1::2], strict=True)]
+
+        return Command("letters", [self.keys.of("dead"), self.keys.of("letters")], [after, limit], read)
+
+    def told(self, keys: Sequence[str]) -> Command[list[tuple[str, str, str]]]:
+        """See `Verbs.told`."""
+        return Command(
+            "told", [self.keys.record(key) for key in keys], [], lambda reply: [tuple(each) for each in reply]
+        )
+
     def confirm(self, slips: Sequence[Slip]) -> Command[list[Verdict]]:
         """See `Verbs.confirm`."""
         return self._batch("confirm", [slip.key for slip in slips], [slip.n for slip in slips])

@@ -12,7 +12,7 @@ _ABOUT_PROCESSES = frozenset(
     {"register", "enlist", "vouch", "leave", "miss", "count", "overdue", "open_keys", "waiting", "own"}
 )
 _ABOUT_STORED_JOBS = frozenset({"put", "remove", "changes", "restore"})
-_READ_ONLY = frozenset({"heads", "listed", "tally"})
+_READ_ONLY = frozenset({"heads", "listed", "tally", "letters", "told"})
 _ABOUT_JOBS = frozenset({"pause", "pauses", "forget"})
 _ABOUT_NO_SLOT = _ABOUT_PROCESSES | _ABOUT_STORED_JOBS | _ABOUT_JOBS | _READ_ONLY
 _SHARED = {
