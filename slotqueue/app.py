@@ -11,6 +11,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from slotqueue import pings
 from slotqueue.errors import ConfigurationError
 from slotqueue.events import Events
 from slotqueue.hooks import Hook
@@ -53,6 +54,7 @@ class SlotQueue:
         concurrency: how many functions of this process (`@slots.job`) run at once; the others wait their turn.
         dead_letter: a task of the default enqueuer, which is given a job for each slot that ends dead or lost, with the
             arguments `slot`, `job`, `fire_time`, `state`, `reason` and `error`, all texts.
+        heartbeat_url: asked for once a minute while this process ticks well, for a dead-man's switch.
         on_event: called with each event (`slotqueue.events`): one function or several, `def` or `async def`. What they
             raise is logged; a sync one must not block.
 
@@ -74,6 +76,7 @@ class SlotQueue:
         replicas_to_ack: int = 0,
         concurrency: int = 20,
         dead_letter: str | None = None,
+        heartbeat_url: str | None = None,
         on_event: Hook | Sequence[Hook] = (),
     ) -> None:
         check_namespace(namespace)
@@ -85,6 +88,11 @@ class SlotQueue:
         self.sweep_every = _seconds("sweep_every", sweep_every, 0.1, 600)
         self.claim_spread = _seconds("claim_spread", claim_spread, 0, 3600)
         self.events = Events(*([on_event] if callable(on_event) else on_event))
+        self._pings = pings.Pings(self.events)
+        self._heartbeat_url = heartbeat_url
+        self._beating: asyncio.Task[None] | None = None
+        if heartbeat_url is not None:
+            pings.check_url(heartbeat_url)
         self._store = AsyncStore(redis, namespace, app=app, replicas_to_ack=_replicas(replicas_to_ack))
         self._systems = WorkerSystems(redis, namespace, self.events, app=app, concurrency=concurrency)
         self._default_enqueuer = enqueuer
@@ -114,6 +122,7 @@ class SlotQueue:
         options: Mapping[str, Any] | None = None,
         enqueuer: Enqueuer | None = None,
         policy: Policy | None = None,
+        heartbeat_url: str | None = None,
         **fields_of_policy: Any,  # noqa: ANN401 - each field has a type of its own, checked when it is merged
     ) -> Job:
         """Add a job, before or after the start.
@@ -127,6 +136,7 @@ class SlotQueue:
             options: what else the worker system shall do with the messages, such as Celery's `priority` and `expires`.
             enqueuer: default: the application's.
             policy: in place of the application's defaults.
+            heartbeat_url: asked for when a slot is done, by the process that ran it, for a dead-man's switch.
             **fields_of_policy: single fields of `Policy`, over `policy` or the defaults.
 
         Raises:
@@ -156,6 +166,8 @@ class SlotQueue:
             options=options,
         )
         chosen.check(job)
+        if heartbeat_url is not None:
+            self._pings.add(name, heartbeat_url)
         self._jobs[name] = job
         self._life.tell(lambda replica: replica.ticker.add(job))
         return job
@@ -214,6 +226,7 @@ class SlotQueue:
         """
         if self._jobs.pop(name, None) is None:
             raise ConfigurationError("there is no such job", job=name)
+        self._pings.remove(name)
         self._life.tell(lambda replica: replica.ticker.remove(name))
 
     def check_stored(self, said: StoredJob, *, version: int = 0, since: int = 0) -> Job:
@@ -281,6 +294,8 @@ class SlotQueue:
         With `SLOTQUEUE_DISABLED=1` in the environment nothing starts, which is logged once.
         """
         await self._life.start()
+        if self._heartbeat_url is not None and self.pulse.is_ticking:
+            self._beating = asyncio.create_task(self._beat(self._heartbeat_url), name="slotqueue-pings")
 
     async def stop(self) -> None:
         """Finish the enqueue in hand, hand back what functions of this process run, leave the registry and close.
@@ -288,6 +303,7 @@ class SlotQueue:
         Takes 5 s at most, also while Redis is unreachable.
         """
         await self._life.stop()
+        await self._stop_beating()
         await self.events.hooks.drain(_DRAIN_SECONDS)
 
     async def hand_back(self) -> None:
@@ -372,6 +388,20 @@ class SlotQueue:
         from slotqueue.ops.ops import Ops  # noqa: PLC0415 - loaded where it is used: a replica needs none of it
 
         return Ops(self)
+
+    async def _beat(self, url: str) -> None:
+        """Ask for the heartbeat's URL while this process ticks."""
+        while True:
+            while not self.is_ready:  # noqa: ASYNC110 - readiness has no event of its own
+                await asyncio.sleep(0.5)
+            self._pings.send(url)
+            await asyncio.sleep(pings.PING_SECONDS)
+
+    async def _stop_beating(self) -> None:
+        beating, self._beating = self._beating, None
+        if beating is not None:
+            beating.cancel()
+        await asyncio.to_thread(self._pings.close)
 
     def _assemble(self) -> Replica:
         return Replica(

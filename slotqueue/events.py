@@ -369,6 +369,16 @@ class TickingDisabled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PingFailed(Event):
+    """A `heartbeat_url` at `host` could not be asked for: its dead-man's switch may go off."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "the heartbeat to {host} failed: {problem}"
+    host: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class ThreadDeferred(Event):
     """gunicorn preloads the application: each worker will tick in a thread of its own, the master does not."""
 
