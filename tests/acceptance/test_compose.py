@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import time
+import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +18,6 @@ from ruamel.yaml import YAML
 
 from tests.acceptance.test_examples import needs
 from tests.acceptance.test_readme import BIN, Printing
-from tests.fleet.fleet import eventually
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Server, free_port
 
@@ -31,6 +33,7 @@ class Service(NamedTuple):
     command: list[str]
     environment: dict[str, str]
     health: list[str]
+    """What tells whether it is well."""
 
 
 def compose() -> dict[str, Any]:
@@ -40,14 +43,12 @@ def compose() -> dict[str, Any]:
 
 def ours() -> dict[str, Service]:
     """The services of our own image, by name."""
-    image = (ROOT / "Dockerfile").read_text()
-    checked = re.search(r"^HEALTHCHECK .*CMD (\[.*\])$", image, re.MULTILINE)
-    health = YAML(typ="safe").load(checked[1]) if checked else []
+    (checked,) = re.findall(r"^HEALTHCHECK .*CMD (\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     found = {}
     for name, said in compose()["services"].items():
         if said.get("build") == ".":
-            is_checked = not said.get("healthcheck", {}).get("disable")
-            found[name] = Service(name, said["command"], said["environment"], health if is_checked else [])
+            health = said["healthcheck"]["test"][1:] if "healthcheck" in said else json.loads(checked)
+            found[name] = Service(name, said["command"], said["environment"], health)
     return found
 
 
@@ -60,7 +61,7 @@ def test_it_fits_the_compose_specification() -> None:
 def test_it_has_three_tickers_and_more_may_be_asked_for() -> None:
     services = compose()["services"]
     assert services["ticker"]["deploy"]["replicas"] == 3
-    assert {"redis", "rabbitmq", "arq-worker", "celery-worker"} < services.keys()
+    assert {"redis", "rabbitmq", "arq-worker", "celery-worker", "prometheus"} < services.keys()
     for name, said in services.items():
         assert "container_name" not in said, f"{name} could not be scaled"
         for port in said.get("ports", []):
@@ -81,6 +82,17 @@ def test_every_image_of_others_has_a_version() -> None:
     for name, said in compose()["services"].items():
         if "build" not in said:
             assert re.search(r":v?\d", said["image"]), name
+
+
+def test_prometheus_scrapes_every_ticker_and_finds_its_files() -> None:
+    services = compose()["services"]
+    config = YAML(typ="safe").load(FOLDER / "prometheus.yml")
+    (target,) = config["scrape_configs"][0]["dns_sd_configs"]
+    assert target["names"] == ["ticker"]
+    assert f"0.0.0.0:{target['port']}" in services["ticker"]["command"]
+    mounted = dict(volume.split(":")[:2] for volume in services["prometheus"]["volumes"])
+    assert all((ROOT / source).is_file() for source in mounted)
+    assert {f"/etc/prometheus/{name}" for name in ["prometheus.yml", *config["rule_files"]]} == set(mounted.values())
 
 
 def test_the_image_is_built_from_what_is_there_and_runs_as_nobody_special() -> None:
@@ -110,21 +122,25 @@ def here(text: str, addresses: dict[str, str]) -> str:
     """A text of the file, with every host on loopback and every port of its own free here."""
     for there, address in addresses.items():
         text = text.replace(there, address)
-    if found := re.fullmatch(r"0\.0\.0\.0:(\d+)", text):
+    if found := re.fullmatch(r"(?:0\.0\.0\.0|127\.0\.0\.1):(9\d+)", text):
         text = addresses.setdefault(f"ours:{found[1]}", f"127.0.0.1:{free_port()}")
     return text
 
 
+def command(words: list[str], addresses: dict[str, str]) -> list[str]:
+    program, *rest = words
+    return [str(BIN / program), *(here(word, addresses) for word in rest)]
+
+
 def start(service: Service, addresses: dict[str, str]) -> Printing:
     environment = {name: here(value, addresses) for name, value in service.environment.items()}
-    program, *words = service.command
-    command = [str(BIN / program), *(here(word, addresses) for word in words)]
-    return Printing(command, FOLDER, {**os.environ, **environment, "SLOTQUEUE_APP": "app:slots"})
+    variables = {**os.environ, **environment, "SLOTQUEUE_APP": "app:slots"}
+    return Printing(command(service.command, addresses), FOLDER, variables)
 
 
 @pytest.mark.processes
 @pytest.mark.timeout(180)  # RabbitMQ takes its time to start
-async def test_its_commands_bring_slots_to_their_end_in_both_worker_systems(addresses: dict[str, str]) -> None:
+def test_its_commands_bring_slots_to_their_end_in_both_worker_systems(addresses: dict[str, str]) -> None:
     services, started = ours(), dict[str, Printing]()
     try:
         for name in ("celery-worker", "arq-worker"):
@@ -133,17 +149,24 @@ async def test_its_commands_bring_slots_to_their_end_in_both_worker_systems(addr
         started["arq-worker"].await_line("Starting worker")
         started["ticker"] = start(services["ticker"], addresses)
         started["ticker"].await_line("ready: 2 jobs")
-        with redis.Redis.from_url(f"redis://{addresses['redis:6379']}/0", decode_responses=True) as client:
-
-            def done() -> set[str]:
-                ended: set[str] = set()
-                for job in ("rollup", "mail"):
-                    tails: Any = client.zrange(f"ran:{job}:slots", 0, -1)
-                    states = [client.hget(f"ran:{job}:{tail}:record", "state") for tail in tails]
-                    ended |= {job} if "done" in states else set()
-                return ended
-
-            await eventually(lambda: done() == {"rollup", "mail"}, within=30)
+        await_done(f"redis://{addresses['redis:6379']}/0", "rollup", "mail")
+        probes = {name: subprocess.Popen(command(services[name].health, addresses)) for name in started}
+        assert {name: probe.wait(20) for name, probe in probes.items()} == dict.fromkeys(started, 0)
+        with urllib.request.urlopen(f"http://{addresses['ours:9100']}/metrics", timeout=5) as metrics:
+            assert 'job="rollup"' in metrics.read().decode()
     finally:
         codes = {name: each.stop() for name, each in reversed(started.items())}
     assert set(codes.values()) == {0}, codes
+
+
+def await_done(url: str, *jobs: str) -> None:
+    """Wait until each job has a slot that is done."""
+    states: dict[str, set[Any]] = {}
+    until = time.monotonic() + 30
+    with redis.Redis.from_url(url, decode_responses=True) as client:
+        while not all("done" in states.get(job, ()) for job in jobs):
+            assert time.monotonic() < until, states
+            time.sleep(0.05)
+            for job in jobs:
+                tails: Any = client.zrange(f"ran:{job}:slots", 0, -1)
+                states[job] = {client.hget(f"ran:{job}:{tail}:record", "state") for tail in tails}
