@@ -145,10 +145,10 @@ def test_its_commands_bring_slots_to_their_end_in_both_worker_systems(addresses:
     try:
         for name in ("celery-worker", "arq-worker"):
             started[name] = start(services[name], addresses)
-        started["celery-worker"].await_line("enlisted, ")
-        started["arq-worker"].await_line("Starting worker")
+        started["celery-worker"].await_line("enlisted, ", seconds=50)
+        started["arq-worker"].await_line("Starting worker", seconds=50)
         started["ticker"] = start(services["ticker"], addresses)
-        started["ticker"].await_line("ready: 2 jobs")
+        started["ticker"].await_line("ready: 2 jobs", seconds=50)
         await_done(f"redis://{addresses['redis:6379']}/0", "rollup", "mail")
         probes = {name: subprocess.Popen(command(services[name].health, addresses)) for name in started}
         assert {name: probe.wait(20) for name, probe in probes.items()} == dict.fromkeys(started, 0)

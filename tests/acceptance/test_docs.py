@@ -29,6 +29,7 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?:file: )?(?P<mark>[^>]*?) -->\n+)?^```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL
 )
 _INDENTED = re.compile(r"^ {4,}(.*\bslotqueue .*)$", re.MULTILINE)
+_LAUNCHERS = {"docker", "exec", "kubectl", "nohup", "python", "uv"}
 _OPERATORS = {"|", ";", "&&", "||", "&", ">", ">>"}
 
 
@@ -117,8 +118,9 @@ def commands_in(text: str) -> Iterator[list[str]]:
             for part in word.split(";"):
                 if part.strip().startswith("slotqueue ") and len(words) > 1:
                     yield shlex.split(part)[1:]
-        if "slotqueue" in words:
-            rest = words[words.index("slotqueue") + 1 :]
+        before = words[: words.index("slotqueue")] if "slotqueue" in words else [""]
+        if not before or before[0] in _LAUNCHERS or "=" in before[0]:
+            rest = words[len(before) + 1 :]
             ends = [i for i, word in enumerate(rest) if word in _OPERATORS or word.endswith(";")]
             yield rest[: ends[0] if ends else None]
 
