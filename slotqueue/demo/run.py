@@ -26,7 +26,7 @@ from slotqueue.demo.systems import WorkerSystem
 from slotqueue.demo.view import View
 from slotqueue.embedded import EmbeddedServer, ServerFailed
 from slotqueue.slots import DEFAULT_NAMESPACE, from_ms, key_at
-from slotqueue.store.connections import UNREACHABLE, unavailable
+from slotqueue.store.connections import UNREACHABLE, safe_url, unavailable
 
 _LEAD_SECONDS = 1.5
 _PATIENCE_SECONDS = 40.0
@@ -118,7 +118,7 @@ class Run:
             self._crew.tell_replicas(_start_line(start))
             self._watch(ledger, start, view)
         except UNREACHABLE as error:
-            raise unavailable(self.url, error) from error
+            raise unavailable(safe_url(self.url), error) from error
         view.say("stopping the replicas and workers ...")
         self._crew.stop()
         self.stories.add(ledger.news())

@@ -13,7 +13,7 @@ from slotqueue.errors import InvalidSlotKey
 from slotqueue.slots import parse_key
 
 WORDS = (
-    *("epoch", "app", "open", "dead", "tasks", "decided", "changes", "pauses", "pausers", "gaps", "past"),
+    *("epoch", "app", "open", "dead", "tasks", "decided", "changes", "counts", "pauses", "pausers", "gaps", "past"),
     *("jobs", "about", "schedules", "stored", "replicas", "workers"),
 )
 """What a namespace keeps about itself, each word under a key of its own."""
