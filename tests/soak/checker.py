@@ -14,7 +14,7 @@ from itertools import pairwise
 from slotqueue.slots import SlotState, parse_key
 from tests.soak.faults import FAILED_OVER, LOSES_DATA, Struck
 from tests.soak.ledger import Entry
-from tests.soak.orders import JOBS
+from tests.soak.orders import JOBS, LOOKBACK_S
 
 EARLY_S = 0.005
 TAIL_S = 6.0
@@ -89,22 +89,32 @@ def check(evidence: Evidence) -> list[Violation]:
     return [violation for rule in RULES for violation in rule(evidence)]
 
 
+def is_beyond_help(due: Due, faults: Sequence[Struck]) -> bool:
+    """Whether Redis forgot all of a slot, and nobody may offer it again.
+
+    A `skip` slot may have begun; a `complete` one is offered again unless it is older than the lookback by then.
+    """
+    patience = LOOKBACK_S - TAIL_S if due.is_complete else 0.0
+    return due.state is None and any(each.kind in LOSES_DATA and each.end > due.fire + patience for each in faults)
+
+
 def every_slot_ends(evidence: Evidence) -> Iterator[Violation]:
-    """No slot without an end: an ended state, a recorded gap, or, where Redis lost its data, an end in the ledger."""
+    """No slot without an end: an ended state, a recorded gap, or, where Redis forgot it, an end in the ledger."""
     for due in evidence.dues:
         is_over = due.is_missed or (due.state is not None and not due.state.is_open)
-        if is_over or (evidence.is_data_lost(due.fire, float("inf")) and evidence.said(due.key, "done", "failed")):
+        is_forgotten = due.state is None and evidence.is_data_lost(due.fire, float("inf"))
+        if is_over or (is_forgotten and evidence.said(due.key, "done", "failed")):
             continue
-        if due.state is None and not due.is_complete and evidence.is_data_lost(due.fire - TAIL_S, float("inf")):
-            continue  # its claim, and that it was begun, went with the data: a skip slot is not repeated
-        yield Violation("every slot ends", due.key, f"it is {due.state.value if due.state else 'not on record'}")
+        if not is_beyond_help(due, evidence.faults):
+            yield Violation("every slot ends", due.key, f"it is {due.state.value if due.state else 'not on record'}")
 
 
 def complete_slots_are_done(evidence: Evidence) -> Iterator[Violation]:
     """A `complete` slot is done at least once, or ended by name."""
     by_name = (SlotState.DEAD, SlotState.MISSED, SlotState.SKIPPED)
     for due in evidence.dues:
-        if due.is_complete and not due.is_missed and due.state not in by_name and not evidence.said(due.key, "ended"):
+        is_over = due.is_missed or due.state in by_name or is_beyond_help(due, evidence.faults)
+        if due.is_complete and not is_over and not evidence.said(due.key, "ended"):
             state = due.state.value if due.state else "not on record"
             yield Violation("complete slots are done", due.key, f"its function never reached its end; it is {state}")
 

@@ -66,11 +66,18 @@ class Fault:
 
 
 Maker = Callable[[random.Random, Scene], Fault]
-MAKERS: list[Maker] = []
+MAKERS: dict[Maker, float] = {}
+"""What makes faults, and how likely each is beside the others."""
 
 
 def _kind(maker: Maker) -> Maker:
-    MAKERS.append(maker)
+    MAKERS[maker] = 1.0
+    return maker
+
+
+def _rare(maker: Maker) -> Maker:
+    """Decisions are forgotten, so all jobs that shall complete run again: too often, and nothing else happens."""
+    MAKERS[maker] = 0.3
     return maker
 
 
@@ -174,7 +181,7 @@ def redis_restarted(chance: random.Random, scene: Scene) -> Fault:
     return Fault("Redis killed and restarted", "redis", chance.uniform(0.1, 3.0), scene.server.kill, scene.server.start)
 
 
-@_kind
+@_rare
 def redis_emptied(_chance: random.Random, scene: Scene) -> Fault:
     return Fault(EMPTIED, "redis", 0.5, lambda: scene.server.restart(keep_data=False))
 
@@ -204,7 +211,7 @@ def redis_full(chance: random.Random, scene: Scene) -> Fault:
     )
 
 
-@_kind
+@_rare
 def failed_over(chance: random.Random, scene: Scene) -> Fault:
     """The newest writes are lost, and nobody but those who made them knows."""
 

@@ -38,6 +38,7 @@ class SoakJob:
 
 
 LEASE_S = 2.0
+LOOKBACK_S = 120
 JOBS = (
     SoakJob("complete", 1, "complete"),
     SoakJob("skip", 1, "skip"),
@@ -87,7 +88,7 @@ class Orders:
         return {
             "on_crash": job.on_crash,
             "lease": LEASE_S,
-            "lookback": 120,
+            "lookback": LOOKBACK_S,  # of a job a second; of the others it is more
             "requeue_after": 4,
             "max_attempts": 100,
             "done_within": 60,

@@ -5,27 +5,28 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Self
 
-from slotqueue.ops import Site, account
-from slotqueue.slots import from_ms, key_at, to_ms
 from tests.proxy import Proxy
 from tests.servers import Server
 from tests.soak import ledger
-from tests.soak.checker import Due, Evidence, Figures, Violation, check, figures
+from tests.soak.aftermath import Aftermath
+from tests.soak.checker import Evidence, Figures, Violation, check, figures
 from tests.soak.crew import Unit
-from tests.soak.faults import LOSES_DATA, MAKERS, Fault, Struck, never_mind
-from tests.soak.orders import JOBS, Orders
+from tests.soak.faults import MAKERS, Fault, Struck, never_mind
+from tests.soak.orders import Orders
 from tests.soak.pair import Pair
 
 READY_WITHIN_S = 60.0
 _TOGETHER = 0.2
 """The chance that a fault comes while another one is there."""
+
+_ALL = tuple(maker.__name__ for maker in MAKERS)
 
 Say = Callable[[str], None]
 
@@ -120,8 +121,10 @@ class Soak:
         start = time.time() + 1.0
         self._break_things(self.plan.seconds)
         end = time.time()
-        dues = asyncio.run(self._settled(start, end))
-        evidence = Evidence(ledger.read(self.folder / "ledger"), self._faults, dues)
+        path = self.folder / "ledger"
+        aftermath = Aftermath(self.server.url, path, start, end, self._faults)
+        dues = asyncio.run(aftermath.settled(self.plan.settle_s, self._tend, self._say))
+        evidence = Evidence(ledger.read(path), self._faults, dues)
         return Outcome(check(evidence), figures(evidence))
 
     # ---- the nemesis
@@ -135,7 +138,7 @@ class Soak:
             struck = [each for each in struck if not self._is_healed(*each)]
             is_time = monotonic() > calm_until and (not struck or self._chance.random() < _TOGETHER)
             if is_time:
-                fault = self._chance.choice(self._makers())(self._chance, self)
+                fault = self._choose()
                 if not any(each.victim == fault.victim for each, _ in struck):
                     self._strike(fault)
                     struck.append((fault, monotonic()))
@@ -147,9 +150,10 @@ class Soak:
     def _pause(self) -> float:
         return self._chance.uniform(0.5, 1.5) * self.plan.every_s
 
-    def _makers(self) -> list[Callable[[random.Random, Soak], Fault]]:
-        names = self.plan.kinds
-        return [maker for maker in MAKERS if not names or maker.__name__ in names]
+    def _choose(self) -> Fault:
+        kinds = {maker: weight for maker, weight in MAKERS.items() if maker.__name__ in (self.plan.kinds or _ALL)}
+        (maker,) = self._chance.choices(list(kinds), list(kinds.values()))
+        return maker(self._chance, self)
 
     def _strike(self, fault: Fault) -> None:
         self._say(f"{fault.kind}: {fault.victim}, {fault.seconds:.1f} s")
@@ -195,41 +199,3 @@ class Soak:
             if monotonic() > until:
                 raise TimeoutError(f"not within {seconds:.0f} s: {why}; see the logs in {self.folder}")
             time.sleep(0.05)
-
-    async def _settled(self, start: float, end: float) -> list[Due]:
-        """Wait until no slot is open that was due before `end`; what the store says of each then."""
-        site = Site.at(self.server.url, "ran")
-        try:
-            until = monotonic() + self.plan.settle_s
-            while True:
-                self._tend()
-                dues = [
-                    await self._due(site, key, fire, on_crash) for key, fire, on_crash in self._expected(start, end)
-                ]
-                has_ended = {entry.key for entry in ledger.read(self.folder / "ledger") if entry.what == "ended"}
-                waiting = [due for due in dues if self._is_open(due, has_ended)]
-                if not waiting or monotonic() > until:
-                    return dues
-                self._say(f"{len(waiting)} slots have not ended yet")
-                await asyncio.sleep(1.0)
-        finally:
-            await site.close()
-
-    def _expected(self, start: float, end: float) -> Iterator[tuple[str, float, str]]:
-        for job in JOBS:
-            if job.versions != (1, 2):
-                continue  # whether anybody knew it at the time is not known here
-            for fire in job.schedule.between(from_ms(int(start * 1000)), from_ms(int(end * 1000))):
-                yield key_at("ran", job.name, fire), to_ms(fire) / 1000, job.on_crash
-
-    def _is_open(self, due: Due, has_ended: set[str]) -> bool:
-        """Whether something may still become of it; a `skip` slot that was lost with the data is over."""
-        if due.state is not None:
-            return due.state.is_open
-        is_gone = any(each.kind in LOSES_DATA and each.end > due.fire for each in self._faults)
-        return not due.is_missed and due.key not in has_ended and not (is_gone and not due.is_complete)
-
-    async def _due(self, site: Site, key: str, fire: float, on_crash: str) -> Due:
-        found = await account(site, key)
-        to_monotonic = monotonic() - time.time()
-        return Due(key, fire + to_monotonic, on_crash == "complete", found.state, found.missed is not None)
