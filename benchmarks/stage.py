@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from slotqueue import Cron, Every, Policy, SlotQueue
 from slotqueue.enqueuers.arq import ArqEnqueuer
+from slotqueue.hooks import Hook
 
 PERIOD = 10
 """Seconds between two bursts."""
@@ -25,9 +27,9 @@ def application(url: str, jobs: int, *, namespace: str = "ran", sweep_every: flo
     return slots
 
 
-def idle_application(url: str, jobs: int) -> SlotQueue:
+def idle_application(url: str, jobs: int, *, on_event: Hook | Sequence[Hook] = ()) -> SlotQueue:
     """A SlotQueue with so many daily jobs, spread over the day but for the next hour, each at its own minute."""
-    slots = SlotQueue(url, enqueuer=ArqEnqueuer(), defaults=Policy(on_crash="complete"))
+    slots = SlotQueue(url, enqueuer=ArqEnqueuer(), defaults=Policy(on_crash="complete"), on_event=on_event)
     hour = time.gmtime().tm_hour
     for i in range(jobs):
         slots.add(f"job-{i}", Cron(f"{i % 60} {(hour + 2 + i // 60 % 20) % 24} * * *"), task="work", args=(i,))

@@ -7,6 +7,7 @@ beat leads, and none waits for another's lock.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from celery.beat import Scheduler
@@ -101,7 +102,7 @@ class SlotScheduler(Scheduler):  # type: ignore[misc]  # Celery is untyped
 
         def change() -> None:
             for name in gone:
-                if job_name(name) in ticker.slots.jobs:
+                with contextlib.suppress(ConfigurationError):  # an entry that could not be added
                     ticker.slots.remove(job_name(name))
             for entry in new:
                 try:
