@@ -37,9 +37,9 @@ def ruled() -> Iterator[Server]:
 def url(ruled: Server) -> str:
     """The URL of a user with these rights, on an empty server."""
     ruled.flush()
-    ruled.ask("ACL SETUSER slotqueue reset")
+    ruled.ask("ACL SETUSER scheduler reset")
     ruled.ask(RULE)
-    return f"redis://slotqueue:secret@127.0.0.1:{ruled.port}/0"
+    return f"redis://scheduler:secret@127.0.0.1:{ruled.port}/0"
 
 
 def _commands() -> set[str]:
@@ -117,7 +117,7 @@ async def test_check_works_with_these_rights_and_says_what_it_could_not_read(url
     ],
 )
 async def test_a_right_that_is_missing_is_named(url: str, ruled: Server, lacking: str, named: str) -> None:
-    ruled.ask(f"ACL SETUSER slotqueue {lacking}")
+    ruled.ask(f"ACL SETUSER scheduler {lacking}")
     ruled.ask("SCRIPT FLUSH")
     slot = slot_of(job_called(), "ran")
     async with opened(url) as store:
@@ -131,7 +131,7 @@ async def test_a_right_that_is_missing_is_named(url: str, ruled: Server, lacking
 
 
 async def test_a_reader_names_what_is_missing(url: str, ruled: Server) -> None:
-    ruled.ask("ACL SETUSER slotqueue -hkeys")
+    ruled.ask("ACL SETUSER scheduler -hkeys")
     async with opened(url) as store:
         with pytest.raises(StoreUnavailable, match=r"its ACL lacks \+hkeys"):
             await Site(store, "ran").reader.job_names()
