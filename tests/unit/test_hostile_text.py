@@ -50,7 +50,6 @@ texts = st.one_of(st.text(max_size=60), st.lists(_PIECES, max_size=12).map("".jo
         (lambda text: process_of("web-1", text), ()),
         (lambda text: StoredEntry.parse("mail", text), ()),
     ],
-    ids=str,
 )
 @given(text=texts)
 def test_a_parser_refuses_by_its_own_error(parse: Callable[[str], Any], error: Any, text: str) -> None:
