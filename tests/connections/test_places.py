@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import redis.asyncio
 import redis.asyncio.sentinel
 
 from slotqueue import ConfigurationError, SlotQueue, StoreUnavailable
+from slotqueue.store import AsyncStore
 from slotqueue.store.connections import place_of, safe_url
 from slotqueue.store.connections.cluster import Cluster
 from slotqueue.store.connections.sentinel import Sentinels
@@ -126,6 +129,30 @@ def test_what_is_neither_url_nor_client_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="neither a URL nor a client of redis-py") as caught:
         SlotQueue(given)
     assert caught.value.argument == "redis"
+
+
+def test_a_client_serves_every_event_loop_and_every_forked_child(redis_url: str) -> None:
+    given = redis.asyncio.Redis.from_url(redis_url)
+    store = AsyncStore(given, "ran")
+
+    async def use() -> int:
+        await store.run(store.verbs.overdue(1))
+        used = int(await store.client.client_id())
+        await store.close()
+        return used
+
+    def use_in_child(answers: Any) -> None:
+        answers.put(asyncio.run(use()))
+
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    mine = [asyncio.run(use()), asyncio.run(use())]
+    child = context.Process(target=use_in_child, args=(answers,))
+    child.start()
+    used = {*mine, answers.get(timeout=20)}
+    child.join(20)
+    assert child.exitcode == 0
+    assert len(used) == 3
 
 
 async def test_what_the_document_says_of_clients_runs(guarded: Server) -> None:
