@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -91,11 +92,15 @@ class Survey(Asker):
         args: Sequence[int] = (),
         read: Callable[[Any], list[str]] = list,
     ) -> list[str]:
+        each = len(args) // len(keys) if keys else 0
+        commands = [
+            Command(script, keys[at : at + CHUNK], args[at * each : (at + CHUNK) * each], read)
+            for at in range(0, len(keys), CHUNK)
+        ]
         answers: list[str] = []
-        for at in range(0, len(keys), CHUNK):
-            each = len(args) // len(keys)
-            some, theirs = keys[at : at + CHUNK], args[at * each : (at + CHUNK) * each]
-            answers += await self.store.run(Command(script, some, theirs, read))
+        for at in range(0, len(commands), 2):  # while Redis works at one, the next is packed and the last one read
+            for some in await asyncio.gather(*map(self.store.run, commands[at : at + 2])):
+                answers += some
         return answers
 
 

@@ -30,6 +30,21 @@ def test_every_event_has_a_message_that_its_own_fields_fill(
     assert record.__dict__["facts"] == facts
 
 
+QUIET = {"SlotClaimed", "SlotTaken", "ConfirmStale"}
+LOUD = {"SlotDead", "SlotLost", "StoreLost", "DataLost", "JobTroubled", "JobUnusable", "SlotBroken"}
+LOUDEST = {"PassFailed", "LoopDied"}
+
+
+def test_the_ordinary_is_quiet_what_is_mended_warns_and_what_is_lost_is_an_error() -> None:
+    levels = {kind.__name__: kind.level for kind in ALL}
+    assert {name for name, level in levels.items() if level == logging.DEBUG} == QUIET
+    assert {name for name, level in levels.items() if level == logging.ERROR} == LOUD
+    assert {name for name, level in levels.items() if level == logging.CRITICAL} == LOUDEST
+    assert {"SlotTakenOver", "SlotsMissed", "EnqueueRefused", "StoreBack"} <= {
+        name for name, level in levels.items() if level == logging.WARNING
+    }
+
+
 def test_an_ordinary_lost_race_is_quiet_and_a_dead_letter_is_loud() -> None:
     assert SlotTaken.level == SlotClaimed.level == logging.DEBUG
     assert SlotEnqueued.level == logging.INFO
