@@ -70,6 +70,15 @@ def test_a_slot_is_due_at_its_instant_and_not_before() -> None:
     assert settle(planner, NOON + MINUTE) == []
 
 
+def test_ticks_that_are_starved_for_a_day_pass_over_no_slot() -> None:
+    """Case 45: a pass every 61 s for 24 h; each minute's slot is offered once, two of them where a pass was late."""
+    planner = planner_with(job())
+    passes = [settle(planner, NOON + timedelta(seconds=61 * i)) for i in range(1, 24 * 3600 // 61 + 1)]
+    offered = [each for some in passes for each in some]
+    assert len(offered) == len(set(offered)) == 1439
+    assert {len(some) for some in passes} == {1, 2}
+
+
 def test_what_is_put_back_is_due_again() -> None:
     planner = planner_with(job())
     (due,) = planner.due(to_ms(NOON + MINUTE)).dues
