@@ -48,15 +48,17 @@ test: $(VENV)/.dev  ## Run every test; ARGS chooses: make test ARGS="tests/store
 # alone; the others run what depends on the worker system.
 test-all: test test-celery test-both  ## Run the tests with arq alone, with the newest Celery alone, and with both
 
-ABOUT_CELERY = tests/unit tests/enqueuers tests/beat tests/soak tests/demo/test_celery_demo.py tests/acceptance/test_examples.py
+# What runs in each of the other two: worker systems, and what speaks to another release of redis-py.
+OF_REDIS_PY = tests/store/test_runners.py tests/connections/test_places.py
+OF_CELERY = tests/enqueuers tests/beat tests/soak tests/demo/test_celery_demo.py tests/acceptance/test_examples.py
 
 test-celery: $(VENV)-celery/.tests
 	@echo "With the newest Celery alone"
-	$(call run_tests,$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest,$(ABOUT_CELERY) $(ARGS))
+	$(call run_tests,$(WITH_CELERY) $(VENV)-celery/bin/python -m pytest,$(OF_REDIS_PY) $(OF_CELERY) -k "not inprocess" $(ARGS))
 
 test-both: $(VENV)-both/.tests
 	@echo "With arq and a Celery beside it"
-	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(TOGETHER) tests/unit tests/beat $(ARGS)
+	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(TOGETHER) tests/beat $(ARGS)
 	@$(WITH_CELERY) $(VENV)-both/bin/python -m pytest $(PROCESSES) -k "not rabbitmq" tests/enqueuers/test_celery_enqueuer.py tests/acceptance/test_compose.py $(ARGS)
 
 test-fast: $(VENV)/.dev  ## Run the tests that are quick and start no processes
