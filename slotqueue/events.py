@@ -87,7 +87,7 @@ class SlotHeld(Event):
 class SlotLetGo(Event):
     """A held slot goes out: no other slot of its job is in the way any more."""
 
-    text: ClassVar[str] = "{key} is held no more; enqueue number {n} by {replica} follows"
+    text: ClassVar[str] = "{key} is held no more; enqueue number {nth} by {replica} follows"
     key: str
     job: str
     replica: str
@@ -114,7 +114,7 @@ class SlotsMissed(Event):
 class SlotEnqueued(Event):
     """The queue holds the message; `is_guarded` tells whether a worker will report on it."""
 
-    text: ClassVar[str] = "{key} enqueued, number {n}"
+    text: ClassVar[str] = "{key} enqueued, number {nth}"
     key: str
     job: str
     n: int
@@ -161,7 +161,7 @@ class SlotTakenOver(Event):
     """An open slot's deadline had passed; it is enqueued again."""
 
     level: ClassVar[int] = logging.WARNING
-    text: ClassVar[str] = "{key} taken over by {replica}, was {before}; enqueue number {n} follows"
+    text: ClassVar[str] = "{key} taken over by {replica}, was {before}; enqueue number {nth} follows"
     key: str
     job: str
     replica: str
@@ -173,7 +173,7 @@ class SlotTakenOver(Event):
 class SlotOrdered(Event):
     """An operator wants a slot, and this replica enqueues it: retried, rerun, triggered, backfilled."""
 
-    text: ClassVar[str] = "{key} goes out for an operator; enqueue number {n} by {replica} follows"
+    text: ClassVar[str] = "{key} goes out for an operator; enqueue number {nth} by {replica} follows"
     key: str
     job: str
     replica: str
@@ -408,5 +408,6 @@ class Events:
         """Emit one event."""
         if logger.isEnabledFor(event.level):
             facts = asdict(event)
-            logger.log(event.level, event.text.format_map(facts), extra={"event": type(event).__name__, "facts": facts})
+            shown = {**facts, "nth": facts["n"] + 1} if "n" in facts else facts  # people count enqueues from 1
+            logger.log(event.level, event.text.format_map(shown), extra={"event": type(event).__name__, "facts": facts})
         self.hooks(event)

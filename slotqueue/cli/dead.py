@@ -24,7 +24,7 @@ from slotqueue.ops.words import count, instant
     cls=Taught,
     examples=[
         ("slotqueue dead --redis redis://localhost:6379/0", "what was given up or lost?"),
-        ("slotqueue dead --redis redis://localhost:6379/0 --job nightly --retry-all", ""),
+        ("slotqueue dead --redis redis://localhost:6379/0 --job nightly --retry-all --yes", ""),
     ],
 )
 @app_argument
@@ -33,6 +33,7 @@ from slotqueue.ops.words import count, instant
 @click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=20, show_default=True, help="List so many at most.")
 @click.option("--retry-all", is_flag=True, help="Bring all of them back (with --job: of it), the oldest first.")
 @click.option("--discard", is_flag=True, help="Take all of them (with --job: of it) from the list.")
+@click.option("--yes", is_flag=True, help="Yes, --retry-all or --discard shall do so.")
 @json_option
 @click.pass_context
 def dead(  # noqa: PLR0913, PLR0917 - click's call
@@ -44,17 +45,23 @@ def dead(  # noqa: PLR0913, PLR0917 - click's call
     limit: int,
     retry_all: bool,  # noqa: FBT001 - click's call
     discard: bool,  # noqa: FBT001 - click's call
+    yes: bool,  # noqa: FBT001 - click's call
     as_json: bool,  # noqa: FBT001 - click's call
 ) -> None:
     """List dead letters, the newest first: slots that were given up, and those that `on_crash="skip"` left lost.
 
     --retry-all brings them back as `slotqueue retry` does, --discard takes them from the list; --limit bounds neither.
+    Without --yes both only list what they would do it to, and exit with 2.
 
     Exit code 1 where --retry-all left one alone, because its job is paused for example.
     """
     if retry_all and discard:
         raise Wrong("say --retry-all or --discard, not both")
     site = site_from(app, redis, namespace)
+    if (retry_all or discard) and not yes:
+        _list(*ask(site, lambda site: letters(site, job=job, limit=limit)), as_json=as_json)
+        what = "bring all of them back" if retry_all else "take all of them from the list"
+        raise Wrong(f"nothing was changed: say --yes to {what}")
     if retry_all:
         _retry(ctx, site, job, as_json=as_json)
     elif discard:

@@ -23,7 +23,7 @@ _KEY_WORDS = "[MODULE:ATTRIBUTE] KEY"
     cls=Taught,
     examples=[
         ("slotqueue retry ran:nightly:2026-10-02T03:00 --redis redis://localhost:6379/0", ""),
-        ("slotqueue dead --redis redis://localhost:6379/0 --retry-all", "all that were given up or lost"),
+        ("slotqueue dead --redis redis://localhost:6379/0 --retry-all --yes", "all that were given up or lost"),
     ],
 )
 @click.argument("words", nargs=-1, required=True, metavar=_KEY_WORDS)

@@ -138,7 +138,7 @@ def _print_next(site: Site, names: Sequence[str], *, as_json: bool) -> None:
 def _row(each: Pause) -> list[str]:
     return [
         each.job or "all jobs",
-        instant(each.until) if each.until else "resumed",
+        instant(each.until) if each.until else "you resume it",
         instant(each.since) if each.since else "",
         each.by,
         each.why,

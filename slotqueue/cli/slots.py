@@ -159,7 +159,7 @@ def _row(row: SlotRow) -> list[str]:
 
 def _print(found: Account) -> None:
     state = found.state.value if found.state else "damaged" if found.damage else "not on record"
-    click.echo(f"{printable(found.key)}: {state}")
+    click.echo(f"{printable(found.key)}: {state}{', discarded' if found.is_discarded else ''}")
     click.echo(printable(found.says))
     if found.timeline:
         click.echo()

@@ -11,7 +11,7 @@ from slotqueue.ops.absence import Absence, Question, Why, absence
 from slotqueue.ops.site import Site, canonical
 from slotqueue.ops.slots import moment
 from slotqueue.ops.standing import standing
-from slotqueue.ops.timeline import Moment, timeline
+from slotqueue.ops.timeline import Moment, discarded, timeline
 from slotqueue.ops.timetable import schedule_from
 from slotqueue.policy import Terms
 from slotqueue.slots import KeyParts, SlotState, from_ms, to_ms
@@ -51,6 +51,7 @@ class Account:
         fire_time: aware UTC instant.
         interval_start: where what the slot covers begins; None without a record.
         state: None without a sound record.
+        is_discarded: an operator has taken it from the list of dead letters.
         says: where it stands or ended and why; without a record, why there is none.
         no_record: why there is no record, in a word for programs; None where there is one, or a damaged one.
         missed: the gap in which it lies, where that is why.
@@ -79,6 +80,7 @@ class Account:
     says: str
     asked_at: datetime
     state: SlotState | None = None
+    is_discarded: bool = False
     no_record: Why | None = None
     missed: Missed | None = None
     interval_start: datetime | None = None
@@ -184,6 +186,7 @@ def _recorded(parts: KeyParts, kept: SlotKept, record: Record, now: int, task_se
         + (f" Some of its keys in Redis are damaged: {kept.damage}." if kept.damage else ""),
         asked_at=from_ms(now),
         state=record.state,
+        is_discarded=discarded(record) is not None,
         interval_start=moment(numbers.start),
         timeline=timeline(kept, record),
         replica=record.by or kept.owner,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slotqueue.ops.timeline import discarded
 from slotqueue.ops.words import count, duration, instant, within
 from slotqueue.slots import SlotState
 from slotqueue.store.readings import Record, SlotKept
@@ -19,6 +20,8 @@ def standing(kept: SlotKept, record: Record, now: int, task_seen: int | None) ->
         task_seen: when a guarded worker that knows its task was last seen, ms; None for never.
     """
     said = _open(kept, record, now, task_seen) if record.state.is_open else _ended(kept, record, now)
+    if (letter := discarded(record)) is not None:
+        said += f" It was {letter.text} at {_at(letter.at, now)}."
     if record.error and record.state is not SlotState.DONE:
         said += f" Its last error: {record.error}"
     return said

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from slotqueue.ops.words import count, duration
 from slotqueue.slots import SlotState, from_ms
-from slotqueue.store.readings import Record, SlotKept
+from slotqueue.store.readings import PastEvent, Record, SlotKept
 
 _ENDS_A_RUN = ("failed in ", "handed back by ", "finished by ", "rejected by ")
 _RUN_BY = re.compile(
@@ -46,8 +46,15 @@ def timeline(kept: SlotKept, record: Record) -> tuple[Moment, ...]:
         steps.insert(0, _Step(numbers.claimed, f"claimed by {record.by}, {late} after its fire time"))
     steps.insert(0, _Step(numbers.fire, "due: its fire time"))
     if numbers.ended and not record.state.is_open:
-        steps.append(_Step(numbers.ended, _end(kept, record)))
+        place = len(steps) - (1 if discarded(record) else 0)
+        steps.insert(place, _Step(numbers.ended, _end(kept, record)))
     return tuple(Moment(from_ms(step.at), step.what) for step in steps)
+
+
+def discarded(record: Record) -> PastEvent | None:
+    """Who took a dead letter from the list, and when; None where it is none, or is still listed."""
+    newest = record.past[-1] if record.past else None
+    return newest if newest is not None and newest.text.startswith("discarded by ") else None
 
 
 def _put_queued(steps: list[_Step], record: Record) -> None:

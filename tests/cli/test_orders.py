@@ -215,16 +215,24 @@ def test_dead_letters_are_listed_retried_and_discarded(
     assert {row["key"] for row in rows} == set(keys)
     assert {row["state"] for row in rows} == {"dead", "lost"}
 
-    orders = told(slotqueue, redis_url, "dead", "--retry-all")
+    orders = told(slotqueue, redis_url, "dead", "--retry-all", "--yes")
     assert {order["key"] for order in orders} == set(keys)
     assert {order["outcome"] for order in orders} == {"claimed"}
     assert sorted(swept(slotqueue)) == sorted(keys)
-    assert slotqueue("dead", "--redis", redis_url, "--retry-all").stdout == "0 dead letters\n"
+    assert slotqueue("dead", "--redis", redis_url, "--retry-all", "--yes").stdout == "0 dead letters\n"
 
     key = known.in_state(SlotState.DEAD)[0].key
-    assert slotqueue("dead", "--redis", redis_url, "--job", "rollup", "--discard").stdout == "1 dead letter discarded\n"
-    assert told(slotqueue, redis_url, "dead", "--discard") == []
+    for verb in ("--retry-all", "--discard"):
+        result = slotqueue("dead", "--redis", redis_url, verb)
+        assert (result.exit_code, key in result.stdout, "say --yes" in result.stderr) == (2, True, True)
+    assert len(told(slotqueue, redis_url, "dead")) == 1, "nothing was changed"
+    discard = slotqueue("dead", "--redis", redis_url, "--job", "rollup", "--discard", "--yes")
+    assert discard.stdout == "1 dead letter discarded\n"
+    assert told(slotqueue, redis_url, "dead", "--discard", "--yes") == []
     assert (known.state(key), known.past(key)[-1]) == ("dead", f"discarded by {BY}")
+    shown = slotqueue("show", key, "--redis", redis_url).stdout
+    assert shown.startswith(f"{key}: dead, discarded\n")
+    assert shown.index("dead: ") < shown.index(f"discarded by {BY}\n")
     result = slotqueue("dead", "--redis", redis_url, "--discard", "--retry-all")
     assert (result.exit_code, "not both" in result.stderr) == (2, True)
 
@@ -232,7 +240,7 @@ def test_dead_letters_are_listed_retried_and_discarded(
 def test_letters_of_a_paused_job_are_left_and_that_is_1(slotqueue: Slotqueue, known: Stage, redis_url: str) -> None:
     key = known.in_state(SlotState.DEAD)[0].key
     slotqueue("pause", "--all", "--redis", redis_url)
-    result = slotqueue("dead", "--retry-all", "--redis", redis_url)
+    result = slotqueue("dead", "--retry-all", "--yes", "--redis", redis_url)
     assert (result.exit_code, result.stdout) == (1, f"{key} was left alone: paused.\n1 dead letter: paused 1\n")
 
 

@@ -52,6 +52,14 @@ def test_an_ordinary_lost_race_is_quiet_and_a_dead_letter_is_loud() -> None:
     assert SlotDead.level == logging.ERROR
 
 
+def test_people_count_enqueues_from_one(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="slotqueue"):
+        Events()(SlotEnqueued("ran:a:2026-11-30T12:00", "a", n=0, is_guarded=True))
+    (record,) = caplog.records
+    assert record.getMessage() == "ran:a:2026-11-30T12:00 enqueued, number 1"
+    assert record.__dict__["facts"]["n"] == 0
+
+
 def test_a_hook_that_raises_is_logged_and_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     def hook(event: Event) -> None:
         raise RuntimeError("the pager is down")
