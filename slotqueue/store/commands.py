@@ -192,7 +192,8 @@ class Commands:
 
     def remove(self, job: str, *, expected: int | None) -> Command[Written]:
         """See `Verbs.remove`."""
-        return Command("remove", self._of_stored_jobs, [job, "" if expected is None else expected], _written)
+        keys = [*self._of_stored_jobs, self.keys.of("jobs"), self.keys.of("past")]
+        return Command("remove", keys, [job, "" if expected is None else expected], _written)
 
     def changes(self, known: int, *, epoch: str, limit: int) -> Command[Changes | None]:
         """See `Verbs.changes`."""

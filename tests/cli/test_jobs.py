@@ -13,7 +13,8 @@ import pytest
 from slotqueue.protocols import Process
 from tests.cli.conftest import FAKE, Slotqueue
 from tests.cli.process import Started
-from tests.store.stage import Stage
+from tests.store.registering import hourly_job, register
+from tests.store.stage import HOUR, Stage
 
 
 @pytest.mark.alone  # it counts two seconds
@@ -185,3 +186,34 @@ def test_without_redis_each_verb_says_so(words: list[str], slotqueue: Slotqueue)
     done = slotqueue("jobs", *words, "--redis", "redis://:secret@127.0.0.1:1/0")
     assert done.exit_code == 3
     assert done.stderr.startswith("Error: Redis at redis://:***@127.0.0.1:1/0")
+
+
+def test_a_removed_job_owes_nothing_from_then_and_can_be_forgotten_at_once(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    where = ("--redis", redis_url)
+    slotqueue("jobs", "put", "rollup", "every 1 h", "--on-crash", "skip", *where)
+    version, _, rest = str(stage.redis.hget("ran:stored", "rollup")).split(" ", 2)
+    since = stage.now() - 5 * HOUR
+    stage.redis.hset("ran:stored", "rollup", f"{version} {since} {rest}")
+    register(stage, hourly_job(), since=since)
+    assert "undecided since" in slotqueue("status", *where).stdout
+    assert slotqueue("jobs", "remove", "rollup", *where).exit_code == 0
+    assert "undecided" not in slotqueue("status", *where).stdout
+    (row,) = json.loads(slotqueue("status", "--job", "rollup", "--json", *where).stdout)["jobs"]
+    assert (row["is_in_force"], row["undecided_since"]) == (False, None)
+    assert slotqueue("audit", "--since", "3h", *where).stdout.startswith("3 slots due"), "those of before stay"
+    past, now = str(stage.redis.hget("ran:past", "rollup")).split(":"), stage.now()
+    assert (int(past[1]), now - 60_000 < int(past[2]) <= now) == (since, True)
+    assert slotqueue("forget", "rollup", *where).exit_code == 0
+
+
+def test_a_job_in_code_stays_in_force_where_a_stored_one_of_its_name_is_removed(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    where = ("--redis", redis_url)
+    register(stage, hourly_job(), since=stage.now() - HOUR)
+    slotqueue("jobs", "put", "rollup", "every 1 h", "--on-crash", "skip", *where)
+    slotqueue("jobs", "remove", "rollup", *where)
+    (row,) = json.loads(slotqueue("status", "--job", "rollup", "--json", *where).stdout)["jobs"]
+    assert row["is_in_force"]

@@ -1,9 +1,11 @@
 -- remove.lua: take a stored job out. No slot of it is claimed from now on, and none from before is begun or enqueued.
 --
 -- KEYS[1]  stored   hash   KEYS[2]  changes  zset   (put.lua)
+-- KEYS[3]  jobs     hash   KEYS[4]  past     hash   (register.lua)
 -- ARGV[1]  job   ARGV[2]  the version that it must have, "" for any
 --
--- That it was removed is remembered for 90 days: longer than a message of it should wait anywhere.
+-- That it was removed is remembered for 90 days: longer than a message of it should wait anywhere. In the registry its
+-- schedule is in force no more; one of the same name that differs is that of a job in code, and stays.
 -- Returns {1, the version of the removal}; {0, the version that is stored} where it is another, 0 for none.
 
 local stored, changes, job, expected = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -25,4 +27,16 @@ redis.call('ZREM', changes, '+' .. job)
 redis.call('ZADD', changes, text(version), '-' .. job)
 redis.call('HDEL', stored, job)
 redis.call('HSET', stored, '', text(version))
+
+local since, schedule = string.match(entry, '^%d+ (%d+) (%S+) ')
+local past, left = {redis.call('HGET', KEYS[4], job) or nil}, {}
+for each, name, first in string.gmatch(redis.call('HGET', KEYS[3], job) or '', '((%w+):(%d+):%d+:%d+)') do
+  if name == schedule and first == since then
+    past[#past + 1] = table.concat({name, first, text(now)}, ':')
+    redis.call('HSET', KEYS[4], job, table.concat(past, ' '))
+  else
+    left[#left + 1] = each
+  end
+end
+if redis.call('HEXISTS', KEYS[3], job) == 1 then redis.call('HSET', KEYS[3], job, table.concat(left, ' ')) end
 return {1, version}
