@@ -3,7 +3,7 @@ FROM python:3.13-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY slotqueue slotqueue
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir ".[all,metrics]"
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir ".[all]"
 
 FROM python:3.13-slim
 COPY --from=build /venv /venv

@@ -82,8 +82,8 @@ format: $(VENV)/.dev  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.dev  ## Measure what the documents claim
-	@$(BIN)/python -m benchmarks $(ARGS)
+bench: $(VENV)$(if $(findstring beat,$(ARGS)),-celery/.tests,/.dev)  ## Measure what the documents claim; ARGS=beat beside Celery's beat and redbeat
+	@$(<D)/bin/python -m benchmarks $(ARGS)
 
 clean:  ## Remove the virtual environment and everything that was made
 	rm -rf $(VENV) $(VENV)-celery $(VENV)-both dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -120,8 +120,8 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.demo
 
-# Beside slotqueue's own extras: what beat's entries may come from.
-BESIDE_CELERY = django-celery-beat ephem
+# Beside slotqueue's own extras: what beat's entries may come from, and a peer to measure beside.
+BESIDE_CELERY = django-celery-beat ephem celery-redbeat
 $(VENV)-celery/.tests: EXTRAS = celery,test
 $(VENV)-both/.tests: EXTRAS = all,test
 $(VENV)-celery/.tests $(VENV)-both/.tests: pyproject.toml
