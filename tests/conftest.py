@@ -40,8 +40,11 @@ settings.load_profile("slotqueue")
 
 
 def pytest_configure() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it in the background; children inherit it
+    # As a shell leaves them in the background, and nohup; children inherit it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     try:
         requested_kind()
     except ValueError as error:

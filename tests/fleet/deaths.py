@@ -14,6 +14,7 @@ from redis.asyncio.connection import Connection
 from slotqueue.answers import Run
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.enqueuers.inprocess import InProcessEnqueuer
+from slotqueue.errors import InvalidSlotKey
 from slotqueue.messages import Delivery, Message, Waiting
 from slotqueue.protocols import Command
 from slotqueue.slots import parse_key
@@ -108,7 +109,7 @@ class MortalStore(AsyncStore):
     sweep_ms: float = 0.0
 
     async def run(self, command: Command[T]) -> T:
-        slots = [key for key in command.keys if f"{key}:done" in command.keys]
+        slots = [key for key in command.keys if _is_slot_key(key)]
         doom, verb = self.doom, command.script
         for key in slots:
             await self._before(command, key)
@@ -152,6 +153,14 @@ class MortalStore(AsyncStore):
         _, writer = await asyncio.open_connection(*nobody.sockets[0].getsockname())
         writer.writelines(Connection().pack_command(*_packed(command)))
         await writer.drain()
+
+
+def _is_slot_key(key: str) -> bool:
+    try:
+        parse_key(key)
+    except InvalidSlotKey:
+        return False
+    return True
 
 
 def _packed(command: Command[Any]) -> list[Any]:
