@@ -36,7 +36,7 @@ async def test_a_list_longer_than_the_grace_is_worked_through_once(new_fleet: Ne
     first = math.ceil((fleet.now() + 0.5) / 6) * 6
     keys = {key_at("ran", name, from_ms(at * 1000)) for name in names for at in (first, first + 6)}
     await fleet.passes(first + 6)
-    await eventually(lambda: keys <= _keys(fleet, "SlotEnqueued", "ConfirmStale").keys(), within=30)
+    await eventually(lambda: keys <= _keys(fleet, "SlotEnqueued", "ConfirmStale").keys(), within=30, pause=0.5)
     await eventually(lambda: fleet.redis.zcard("arq:queue") == 0, within=30)
 
     claimed = _keys(fleet, "SlotClaimed")
