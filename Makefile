@@ -12,7 +12,7 @@ PYTHON ?=
 # How many xdist workers: for tests that keep a core busy, and for those that start processes and wait for them. Tests
 # marked `alone` never share the machine.
 WORKERS ?= logical
-WAITERS ?= 3
+WAITERS ?= 4
 PYTEST = $(BIN)/python -m pytest
 TOGETHER = -m "not processes and not alone" -n $(WORKERS) --maxprocesses 8
 PROCESSES = -m "processes and not alone" -n $(WAITERS) --dist loadgroup
