@@ -13,9 +13,9 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import cast
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from slotqueue.errors import InvalidSchedule
+from slotqueue.errors import InvalidSchedule, near_names
 
 WallAfter = Callable[[datetime], datetime | None]
 
@@ -49,6 +49,7 @@ _ZONE_KEY = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 # Files of the host's zone directory that `zoneinfo` would open although they are no IANA zone: the host's own zone, and
 # copies of all zones, one of them with leap seconds.
 _HOST_ZONES = re.compile(r"localtime|posixrules|(?:posix|right)/.*")
+_LONGEST_ZONE = 40
 _SECOND = timedelta(seconds=1)
 _MINUTE = timedelta(minutes=1)
 # From this year on every zone repeats its last rule, and the calendar repeats itself after 400 years: wall times that
@@ -143,7 +144,9 @@ def _zone(tz: str) -> ZoneInfo:
 
 
 def _unknown(tz: str) -> InvalidSchedule:
-    return InvalidSchedule(f"{tz!r} is no known time zone; right is an IANA name like 'Europe/Berlin'", argument="tz")
+    near = near_names(tz, sorted(available_timezones())) if len(tz) <= _LONGEST_ZONE else ""
+    hint = near or "right is an IANA name like 'Europe/Berlin'"
+    return InvalidSchedule(f"{tz!r} is no known time zone; {hint}", argument="tz")
 
 
 _MOST_CHANGES = 4096

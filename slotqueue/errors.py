@@ -16,6 +16,9 @@ A lost race, a stale fence or a duplicate message is no error: those are answers
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class SlotQueueError(Exception):
     """The base of all errors of slotqueue."""
@@ -72,3 +75,9 @@ class StoreUnavailable(SlotQueueError):
 
     Nothing is known of the effect of the call that raised it; every verb may be asked again.
     """
+
+
+def near_names(name: str, known: Iterable[str]) -> str:
+    """Ask whether a known name was meant: "did you mean 'overlap'?"; "" where none comes close."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

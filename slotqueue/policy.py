@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self, get_args
 
-from slotqueue.errors import ConfigurationError
+from slotqueue.errors import ConfigurationError, near_names
 
 OnCrash = Literal["skip", "complete"]
 OnFailure = Literal["dead", "again"]
@@ -80,9 +80,8 @@ class Policy:
         known = [each.name for each in fields(self)]
         for name in given:
             if name not in known:
-                raise ConfigurationError(
-                    f"there is no such argument; a policy has {', '.join(known)}", job=job, argument=name
-                )
+                hint = near_names(name, known) or f"a policy has {', '.join(known)}"
+                raise ConfigurationError(f"there is no such argument; {hint}", job=job, argument=name)
         return replace(self, **given)
 
     def with_requeue_after(self, default: timedelta | None) -> Self:
@@ -224,7 +223,7 @@ def _check_words(job: str, policy: Policy) -> None:
     if policy.on_crash is None:
         raise ConfigurationError(
             'say whether a repeat or a skip is worse: "skip" (never begun twice) or "complete" (begun again until '
-            "done), here or in SlotQueue(defaults=Policy(on_crash=...))",
+            "done), here (--on-crash on the command line) or in SlotQueue(defaults=Policy(on_crash=...))",
             job=job,
             argument="on_crash",
         )

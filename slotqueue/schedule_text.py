@@ -15,9 +15,9 @@ from slotqueue.schedules import Cron, Every
 _FIELD = re.compile(r"(?:[0-9*/,#LW-]|SUN|MON|TUE|WED|THU|FRI|SAT)+", re.IGNORECASE)
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _UNITS = {
-    **dict.fromkeys(("", "s", "sec", "second", "seconds"), "seconds"),
-    **dict.fromkeys(("min", "minute", "minutes"), "minutes"),
-    **dict.fromkeys(("h", "hour", "hours"), "hours"),
+    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), "seconds"),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), "minutes"),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), "hours"),
     **dict.fromkeys(("d", "day", "days"), "days"),
 }
 _RIGHT = "right is a text like 'cron 0 3 * * * Europe/Berlin' or 'every 5 min'"
@@ -54,7 +54,9 @@ def parse_schedule(text: str) -> Cron | Every:
             return _every(text, rest)
         case word if word.startswith("@"):
             return _cron(text, text.split())
-    raise InvalidSchedule(f"{text!r} is no schedule; {_RIGHT}")
+    is_expression = len(text.split()) >= 5 and all(map(_FIELD.fullmatch, text.split()[:5]))
+    hint = f"put 'cron' in front: {f'cron {text.strip()}'!r}" if is_expression else _RIGHT
+    raise InvalidSchedule(f"{text!r} is no schedule; {hint}")
 
 
 def _cron(text: str, words: list[str]) -> Cron:

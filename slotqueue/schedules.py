@@ -283,7 +283,10 @@ def _parse(expression: str, *, both_days: bool) -> _Walls:
             setattr(walls, f"{attribute}_after", values.after)
     # From 2001 on, 28 years hold every kind of year.
     if _may_never_come(walls) and walls.after(walls.dt) is None:
-        raise InvalidSchedule(_what_is_wrong(expression, fields, "Bad day-of-month"))
+        raise InvalidSchedule(
+            f"{expression!r} never fires: no date is day-of-month {fields[3]!r} of month {fields[4]!r} and day-of-week "
+            f"{fields[5]!r}"
+        )
     del walls.parts
     return walls
 
@@ -293,7 +296,17 @@ def _may_never_come(walls: _Walls) -> bool:
     return walls.day_and and not walls.days.issuperset(range(1, 32)) and not walls.weekdays.issuperset(range(7))
 
 
+def _is_sound(fields: list[str]) -> bool:
+    try:
+        _Walls(spell_out(fields), datetime(2000, 12, 31))  # noqa: DTZ001 (wall times have no zone)
+    except (CronSimError, ValueError):
+        return False
+    return True
+
+
 def _what_is_wrong(expression: str, fields: list[str], problem: str) -> str:
+    if problem == "Bad day-of-month" and _is_sound([*fields[:4], "*", fields[5]]):
+        return f"{expression!r} never fires: no month of {fields[4]!r} has a day-of-month {fields[3]!r}"
     for text, (name, _, domain) in zip(fields, FIELDS, strict=True):
         if problem == f"Bad {name}":
             return f"{expression!r}: bad {name} {text!r}; right is {domain}, * and lists, upward ranges and steps of it"

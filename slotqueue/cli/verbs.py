@@ -11,7 +11,7 @@ import click
 
 from slotqueue.cli.failing import INTERRUPTED, Wrong, exit_code_of, let_go_of_stdout, say
 from slotqueue.cli.teaching import write_examples
-from slotqueue.errors import MissingExtra, SlotQueueError
+from slotqueue.errors import MissingExtra, SlotQueueError, near_names
 
 
 class Verb(NamedTuple):
@@ -67,6 +67,17 @@ class Verbs(click.Group):
                 f"install what it needs with: pip install 'slotqueue[{verb.extra}]'"
             ) from error
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb of a command line; the error about an unknown one names those that come close."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if args[0] not in self._verbs and (near := near_names(args[0], self._verbs)):
+                raise click.UsageError(f"{error.message.rstrip('.')}; {near}", ctx) from None
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs without importing them."""

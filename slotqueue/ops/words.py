@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from slotqueue.errors import near_names
 from slotqueue.slots import from_ms
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
@@ -67,9 +67,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = list(known)
     if not names:
         return ""
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    if near:
-        return f"did you mean {' or '.join(map(repr, near))}?"
+    if near := near_names(name, names):
+        return near
     shown = ", ".join(map(repr, sorted(names)[:10]))
     return f"known are {shown}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"
 

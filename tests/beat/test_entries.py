@@ -75,7 +75,10 @@ def test_an_entry_says_its_policy_among_its_options() -> None:
     "said, message",
     [
         ("complete", "job 'tidy', options['slotqueue']: 'complete' is no dictionary of policy fields such as"),
-        ({"on_crush": 1}, "job 'tidy', options['slotqueue']['on_crush']: there is no such argument; a policy has on_"),
+        (
+            {"on_crush": 1},
+            "job 'tidy', options['slotqueue']['on_crush']: there is no such argument; did you mean 'on_crash'",
+        ),
     ],
 )
 def test_a_policy_that_cannot_be_read_is_refused_with_the_entrys_name(said: Any, message: str) -> None:

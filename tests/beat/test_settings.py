@@ -102,6 +102,6 @@ def test_defaults_that_are_no_policy_are_refused() -> None:
         'slotqueue_defaults: [\'skip\'] is no policy; right is a dictionary such as {"on_crash": "complete"'
     )
     assert refusal(slotqueue_defaults={"on_crush": "skip"}).startswith(
-        "slotqueue_defaults['on_crush']: there is no such argument; a policy has on_crash, on_failure"
+        "slotqueue_defaults['on_crush']: there is no such argument; did you mean 'on_crash'?"
     )
     assert refusal(slotqueue_defaults={1: 2}).startswith("slotqueue_defaults: {1: 2} is no dictionary of policy fields")

@@ -42,7 +42,7 @@ def test_the_version_is_said(slotqueue: Slotqueue) -> None:
 def test_an_unknown_verb_is_2(slotqueue: Slotqueue) -> None:
     result = slotqueue("nxt")
     assert result.exit_code == 2
-    assert "No such command 'nxt'" in result.stderr
+    assert "No such command 'nxt'; did you mean 'next'?" in result.stderr
 
 
 REFUSES = """

@@ -155,7 +155,7 @@ def test_an_operator_may_trigger_and_backfill_a_stored_job_without_its_code(
         (["put", "a", "every 5 s", "--set", "lease=long"], "job 'a', lease: 'long' is neither a timedelta nor seconds"),
         (["put", "a", "every 5 s", "--on-crash", "retry"], "Invalid value for '--on-crash'"),
         (["put", "a", "every 5 s", "--version", "-1"], "Invalid value for '--version'"),
-        (["put", "a", "every 5 s"], "job 'a', on_crash: say whether a repeat or a skip is worse"),
+        (["put", "a", "every 5 s"], "(--on-crash on the command line)"),
         (["remove", "a"], "job 'a': no such job is stored in the namespace 'ran'; no job is stored there"),
         (["remove", "a\n"], "cannot be printed"),
         (["remove"], "Missing argument"),

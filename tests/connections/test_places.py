@@ -199,6 +199,7 @@ def test_a_url_of_a_cluster_is_read() -> None:
         ("redis+cluster://host/1", "the database 0 only"),
         ("redis+cluster://host?nonsense=1", "no Redis URL"),
         ("redis+nonsense://host", "no Redis URL"),
+        ("localhost:46243", "begins with one of redis://, rediss://, unix://, redis.sentinel://, "),
     ],
 )
 def test_a_url_of_several_hosts_that_cannot_be_read_is_refused_without_its_password(url: str, hint: str) -> None:

@@ -199,9 +199,16 @@ async def test_a_call_that_is_no_slot_costs_nothing(ctx: Any) -> None:
     assert opened.workers == []
 
 
-@pytest.mark.parametrize("settings", [{"functions": [send]}, make(), make(functions=[])])
-def test_what_is_no_worker_is_refused(settings: Any) -> None:
-    with pytest.raises(ConfigurationError, match="functions"):
+@pytest.mark.parametrize(
+    "settings, problem",
+    [
+        ({"functions": [send]}, "with its `functions`"),
+        (make(), "with its `functions`"),
+        (make(functions=[]), "functions is empty"),
+    ],
+)
+def test_what_is_no_worker_is_refused(settings: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
         guard_worker(settings, namespace="ran", open_guard=Opened())
 
 

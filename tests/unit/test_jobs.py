@@ -110,7 +110,7 @@ def test_a_claim_that_would_die_before_the_last_replica_asks_is_refused() -> Non
 
 
 def test_a_misspelt_argument_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match=r"on_crsh: there is no such argument.*on_crash"):
+    with pytest.raises(ConfigurationError, match=r"on_crsh: there is no such argument; did you mean 'on_crash'"):
         Policy().with_fields("rollup", {"on_crsh": "skip"})
 
 

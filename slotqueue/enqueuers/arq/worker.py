@@ -43,7 +43,12 @@ def guard_worker(settings: C, *, namespace: str, open_guard: OpenGuard) -> C:
         ConfigurationError: no class, or a class without functions.
     """
     functions = getattr(settings, "functions", None) if inspect.isclass(settings) else None
-    if not functions:
+    if functions is not None and not functions:
+        raise ConfigurationError(
+            f"{settings.__qualname__}.functions is empty: name the functions that its workers shall run",
+            argument="worker settings",
+        )
+    if functions is None:
         raise ConfigurationError(
             "give a class as arq's command line takes it, with its `functions`", argument="worker settings"
         )

@@ -24,6 +24,15 @@ from slotqueue.store.connections.sentinel import Sentinels
 from slotqueue.store.connections.single import Single
 from slotqueue.store.connections.words import safe_url
 
+_SCHEMES = (
+    "redis",
+    "rediss",
+    "unix",
+    "redis+sentinel",
+    "rediss+sentinel",
+    "redis+cluster",
+    "rediss+cluster",
+)
 _OWN = "sentinel_"
 
 
@@ -50,8 +59,11 @@ def place_at(url: str) -> Single | Sentinels | Cluster:
         if isinstance(error, ConfigurationError):
             raise
         why = "" if "@" in url else f" ({error})"  # or the error would quote a piece of the password
+        also = ""
+        if url.partition("://")[0].lower() not in _SCHEMES:  # redis-py would name those that it knows
+            why, also = "", f"; it begins with one of {', '.join(f'{each}://' for each in _SCHEMES)}"
         raise ConfigurationError(
-            f"{safe_url(url)} is no Redis URL{why}; one looks like redis://user:password@host:6379/0",
+            f"{safe_url(url)} is no Redis URL{why}; one looks like redis://user:password@host:6379/0{also}",
             argument="redis",
         ) from None
     return place
