@@ -14,7 +14,7 @@ from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
 from slotqueue.ops.audit import EXAMPLES, Audited, JobAudited, Outcome
 from slotqueue.ops.audit import audit as audit_of
-from slotqueue.ops.words import count, instant
+from slotqueue.ops.words import count, instant, nothing_known
 
 _ALWAYS = (Outcome.DONE, Outcome.MISSED, Outcome.UNDECIDED)
 
@@ -53,7 +53,8 @@ def audit(  # noqa: PLR0913 - an option each
     nobody decided are found by this. A range from which records may have expired is refused.
 
     Exit code 1 where something that should have run did not: overdue, expired, missed, lost, dead, never decided, or
-    its record is gone. Skips on purpose (paused, overlapped, coalesced) are no fault.
+    its record is gone; and where nothing can be told: no replica has ever registered in the namespace, or none a job of
+    the application. Skips on purpose (paused, overlapped, coalesced) are no fault.
     """
     found = ask(site_from(app, redis, namespace), lambda site: audit_of(site, since=since, until=until, job=job))
     shown = [each for each in found.jobs if not (bad and each.is_sound)]
@@ -70,6 +71,8 @@ def _facts(found: Audited, shown: list[JobAudited]) -> dict[str, object]:
         "since": found.since,
         "until": found.until,
         "is_sound": found.is_sound,
+        "is_known": found.is_known,
+        "never_registered": found.never_registered,
         "totals": _row_facts(found.totals),
         "jobs": [_row_facts(each) for each in shown],
     }
@@ -83,6 +86,13 @@ def _row_facts(row: JobAudited) -> dict[str, object]:
 
 
 def _print(found: Audited, shown: list[JobAudited]) -> None:
+    if found.never_registered:
+        names = ", ".join(map(printable, found.never_registered))
+        click.echo(f"never registered: {names}: no replica has made them known in the namespace {found.namespace!r}")
+    if not found.is_known:
+        if not found.never_registered:
+            click.echo(nothing_known(found.namespace))
+        return
     totals = found.totals
     click.echo(f"{count(totals.slots, 'slot')} due after {instant(found.since)} up to {instant(found.until)}")
     used = [outcome for outcome in Outcome if outcome in _ALWAYS or totals.outcomes.get(outcome)]

@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from slotqueue.errors import ConfigurationError
+from slotqueue.ops.instants import check_aware
 from slotqueue.ops.site import Site
 from slotqueue.ops.status import DECIDED_WITHIN_MS, unknown_job
 from slotqueue.ops.timetable import Timetable
@@ -119,11 +120,22 @@ class JobAudited:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The outcome of `audit`: a row for each job with slots in the range, fire times in (since, until]."""
+    """The outcome of `audit`: a row for each job with slots in the range, fire times in (since, until].
+
+    Args:
+        since, until: the range, aware UTC instants.
+        jobs: the rows.
+        namespace: which was asked.
+        is_known: False where no job is known there and no replica has ever registered, so that nothing can be told.
+        never_registered: jobs of the application that no replica has ever made known, by name.
+    """
 
     since: datetime
     until: datetime
     jobs: tuple[JobAudited, ...]
+    namespace: str = ""
+    is_known: bool = True
+    never_registered: tuple[str, ...] = ()
 
     @property
     def totals(self) -> JobAudited:
@@ -142,8 +154,8 @@ class Audited:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing was found that should have run and did not."""
-        return all(each.is_sound for each in self.jobs)
+        """Whether nothing was found that should have run and did not, and anything is known at all."""
+        return self.is_known and not self.never_registered and all(each.is_sound for each in self.jobs)
 
 
 async def audit(site: Site, *, since: datetime, until: datetime | None = None, job: str | None = None) -> Audited:
@@ -162,9 +174,12 @@ async def audit(site: Site, *, since: datetime, until: datetime | None = None, j
     """
     survey = Survey(site.store, site.namespace)
     registry = await read_registry(survey)
-    if job is not None and job not in registry.jobs:
-        raise unknown_job(site, registry, job)
-    entries = [registry.jobs[job]] if job is not None else sorted(registry.jobs.values(), key=lambda each: each.name)
+    absent = tuple(sorted((site.jobs or {}).keys() - registry.jobs.keys()))
+    if job is not None:
+        if job not in registry.jobs and job not in absent:
+            raise unknown_job(site, registry, job)
+        absent = tuple(each for each in absent if each == job)
+    entries = sorted((each for each in registry.jobs.values() if job in (None, each.name)), key=lambda each: each.name)
     start, end = _range(since, until, registry.now)
     starts = [_start_of(entry, start, end, registry.now) for entry in entries]
     timetable = Timetable(registry, site.jobs)
@@ -180,7 +195,14 @@ async def audit(site: Site, *, since: datetime, until: datetime | None = None, j
         for entry, tails, found in zip(some, listed, tallies, strict=True):
             record = _Record(dict(zip(tails, found, strict=True)), gaps.get(entry.name, []))
             rows.append(_audited(site.namespace, entry, expected[entry.name], record, registry))
-    return Audited(from_ms(start), from_ms(end), tuple(row for row in rows if row.slots or row.by_hand))
+    return Audited(
+        from_ms(start),
+        from_ms(end),
+        tuple(row for row in rows if row.slots or row.by_hand),
+        namespace=site.namespace,
+        is_known=bool(registry.jobs or registry.fleet_seen),
+        never_registered=absent,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +222,8 @@ class _Record:
 
 
 def _range(since: datetime, until: datetime | None, now: int) -> tuple[int, int]:
-    for name, each in (("since", since), ("until", until)):
-        if each is not None and each.utcoffset() is None:
-            raise ConfigurationError(f"{each} has no zone; right is an aware datetime", argument=name)
+    check_aware("since", since)
+    check_aware("until", until)
     start, end = to_ms(since), now if until is None else to_ms(until)
     if start >= now:
         raise ConfigurationError(f"{instant(start)} lies ahead; right is an instant before now", argument="since")

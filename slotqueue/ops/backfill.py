@@ -16,6 +16,7 @@ from datetime import datetime
 from itertools import islice
 
 from slotqueue.errors import ConfigurationError
+from slotqueue.ops.instants import check_aware
 from slotqueue.ops.operator import operator
 from slotqueue.ops.plans import Plan, known_plan_of
 from slotqueue.ops.site import Site
@@ -97,6 +98,8 @@ async def survey(site: Site, job: str, start: datetime, end: datetime, *, most: 
             empty, in the future, without a fire time, or with more slots than `most`.
         StoreUnavailable: ask again.
     """
+    check_aware("start", start, job=job)
+    check_aware("end", end, job=job)
     plan, schedule = await _plan(site, job)
     now = from_ms(await site.reader.now())
     if end <= start:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slotqueue.errors import ConfigurationError
+from slotqueue.ops.instants import check_aware
 from slotqueue.ops.operator import operator
 from slotqueue.ops.plans import check_known
 from slotqueue.ops.site import Site
@@ -54,6 +55,7 @@ async def pause(
         ConfigurationError: a job that nobody knows, or an instant that has passed.
         StoreUnavailable: ask again.
     """
+    check_aware("until", until)
     by, names, now = by or operator(), await _names(site, jobs), await site.reader.now()
     if until is not None and to_ms(until) <= now:
         raise ConfigurationError(f"{instant(until)} has passed", argument="until")

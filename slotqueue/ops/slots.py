@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from slotqueue.errors import ConfigurationError
+from slotqueue.ops.instants import check_aware
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.words import did_you_mean, instant
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
@@ -66,9 +67,8 @@ class _Window(NamedTuple):
     @classmethod
     def of(cls, since: datetime | None, until: datetime | None) -> Self:
         """Check it."""
-        for name, each in (("since", since), ("until", until)):
-            if each is not None and each.utcoffset() is None:
-                raise ConfigurationError(f"{each} has no zone; right is an aware datetime", argument=name)
+        check_aware("since", since)
+        check_aware("until", until)
         if since is not None and until is not None and since > until:
             raise ConfigurationError(f"{instant(since)} is later than {instant(until)}", argument="since")
         return cls(None if since is None else to_ms(since), None if until is None else to_ms(until))

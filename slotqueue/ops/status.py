@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from slotqueue.errors import ConfigurationError
+from slotqueue.jobs import Job
 from slotqueue.ops.fires import zone_of
 from slotqueue.ops.pauses import Pause, pauses
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.timetable import Timetable
 from slotqueue.ops.words import did_you_mean, in_words
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
-from slotqueue.store.registry import JobEntry, Registry, Span, read_registry
+from slotqueue.store.registry import JobEntry, Registry, Span, about_of, read_registry
 from slotqueue.store.survey import Survey, Tally
 
 _LONG_AGO = from_ms(0)
+_SILENT = timedelta(minutes=1)
 DECIDED_WITHIN_MS = 60_000
 """A slot that is due for longer, its job's jitter apart, and that nobody has decided is a finding."""
 
@@ -47,6 +49,7 @@ class JobStatus:
         paused_until: None for ever, or where it is not paused.
         paused_by, paused_why: who paused it, and in which words; "" where that is not on record.
         is_guarded: whether a guarded worker knows the task; None where the task is not known.
+        is_registered: False for a job of the application that no replica has ever made known.
     """
 
     job: str
@@ -69,6 +72,7 @@ class JobStatus:
     paused_by: str
     paused_why: str
     is_guarded: bool | None
+    is_registered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,17 @@ class Status:
     jobs: tuple[JobStatus, ...]
     replica_seen: datetime | None
     asked_at: datetime
+    namespace: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any job is known, or any replica has ever registered."""
+        return bool(self.jobs) or self.replica_seen is not None
+
+    @property
+    def is_replica_up(self) -> bool:
+        """Whether any replica gave a sign of life within the last minute; its ticks do every 10 s."""
+        return self.replica_seen is not None and self.asked_at - self.replica_seen < _SILENT
 
 
 async def status(site: Site, *, job: str | None = None) -> Status:
@@ -92,7 +107,8 @@ async def status(site: Site, *, job: str | None = None) -> Status:
         StoreUnavailable: ask again.
     """
     survey = Survey(site.store, site.namespace)
-    registry = await read_registry(survey)
+    found = await read_registry(survey)
+    registry = _with_jobs(found, site.jobs or {})
     if job is not None and job not in registry.jobs:
         raise unknown_job(site, registry, job)
     counts = await count_slots(survey, registry)
@@ -102,11 +118,25 @@ async def status(site: Site, *, job: str | None = None) -> Status:
     timetable, zones = Timetable(registry, site.jobs), _Zones()
     paused = {each.job: each for each in await pauses(site)}
     rows = [
-        _row(entry, registry, timetable, zones, counts, _longest(paused, entry.name), key, tallies.get(key))
+        replace(
+            _row(entry, registry, timetable, zones, counts, _longest(paused, entry.name), key, tallies.get(key)),
+            is_registered=entry.name in found.jobs,
+        )
         for entry, key in zip(entries, heads, strict=True)
     ]
     seen = from_ms(registry.fleet_seen) if registry.fleet_seen else None
-    return Status(tuple(rows), seen, from_ms(registry.now))
+    return Status(tuple(rows), seen, from_ms(registry.now), site.namespace)
+
+
+def _with_jobs(registry: Registry, jobs: Mapping[str, Job]) -> Registry:
+    """Add jobs of an application that no replica has made known: they owe nothing from before now."""
+    new = {name: job for name, job in jobs.items() if name not in registry.jobs}
+    entries = {
+        name: JobEntry(name, (Span(job.schedule_version, registry.now, None),), 0, about_of(job.about))
+        for name, job in new.items()
+    }
+    texts = {job.schedule_version: str(job.schedule) for job in new.values()}
+    return replace(registry, jobs={**registry.jobs, **entries}, schedules={**texts, **registry.schedules})
 
 
 def unknown_job(site: Site, registry: Registry, job: str) -> ConfigurationError:

@@ -18,6 +18,11 @@ def instant(at: datetime | int) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds" if has_ms else "seconds") + "Z"
 
 
+def nothing_known(namespace: str) -> str:
+    """Say that a namespace is empty."""
+    return f"no job is known in the namespace {namespace!r}; no replica has registered there"
+
+
 def duration(ms: float) -> str:
     """Say how long, with two units at most: "12 ms", "3.2 s", "4 min 10 s", "3 d 4 h"."""
     ms = abs(round(ms))

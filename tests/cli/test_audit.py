@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -255,3 +256,18 @@ def test_it_changes_nothing(slotqueue: Slotqueue, stage: Stage, past: Past, redi
     before = stage.snapshot()
     slotqueue("audit", "--redis", redis_url, "--since", "5h")
     assert stage.snapshot() == before
+
+
+def test_where_nothing_is_known_nothing_is_sound(
+    slotqueue: Slotqueue, write_app: Callable[..., None], stage: Stage, redis_url: str
+) -> None:
+    result = slotqueue("audit", "--redis", redis_url, "--namespace", "rann", "--since", "1h")
+    said = "no job is known in the namespace 'rann'; no replica has registered there\n"
+    assert (result.exit_code, result.stdout) == (1, said)
+    write_app('slots.add("rollup", Every(hours=1))\nslots.add("digest", Every(hours=1))\n', redis_url)
+    register(stage, hourly_job(), since=stage.now())
+    result = slotqueue("audit", "app:slots", "--since", "1h")
+    assert (result.exit_code, "never registered: digest: " in result.stdout) == (1, True)
+    assert slotqueue("audit", "app:slots", "--since", "1h", "--job", "rollup").exit_code == 0
+    found = json.loads(slotqueue("audit", "app:slots", "--since", "1h", "--job", "digest", "--json").stdout)
+    assert (found["is_sound"], found["is_known"], found["never_registered"]) == (False, True, ["digest"])

@@ -18,7 +18,7 @@ from slotqueue import SlotQueue
 from slotqueue.answers import Offer
 from slotqueue.cli.backfill import _bar
 from slotqueue.errors import ConfigurationError
-from slotqueue.ops import Progress, Site, backfill, survey
+from slotqueue.ops import Progress, Site, audit, backfill, pause, survey
 from slotqueue.ops.operator import operator
 from slotqueue.schedules import Every
 from slotqueue.slots import Slot, key_at
@@ -173,6 +173,19 @@ async def test_a_backfill_waits_for_a_slot_of_the_schedule_that_is_in_its_way(kn
     done = await backfill(site, found, on_progress=end_it)
     await site.close()
     assert (told[0].decided, done.counts) == (0, {"claimed": 1})
+
+
+async def test_an_instant_without_a_zone_is_refused(redis_url: str) -> None:
+    site, naive = Site.of(_app(redis_url)), datetime(2026, 10, 2)
+    for asked in (
+        survey(site, "rollup", naive, START),
+        survey(site, "rollup", START, naive),
+        audit(site, since=naive),
+        pause(site, None, until=naive),
+    ):
+        with pytest.raises(ConfigurationError, match="has no zone"):
+            await asked
+    await site.close()
 
 
 async def test_limits_and_a_pause_are_refused(known: Stage, redis_url: str) -> None:

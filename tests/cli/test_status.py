@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -224,3 +225,18 @@ def test_a_range_that_ends_before_it_begins_is_2(slotqueue: Slotqueue, redis_url
     assert "is later than" in result.stderr
     result = slotqueue("slots", "--redis", redis_url, "--since", "soon")
     assert "'soon' is no instant; one looks like 24h, 90min or 2026-10-25T00:30Z" in result.stderr
+
+
+def test_an_empty_namespace_is_1_and_an_application_shows_its_jobs_all_the_same(
+    slotqueue: Slotqueue, write_app: Callable[..., None], redis_url: str
+) -> None:
+    result = slotqueue("status", "--redis", redis_url, "--namespace", "rann")
+    said = "no job is known in the namespace 'rann'; no replica has registered there\n"
+    assert (result.exit_code, result.stdout) == (1, said)
+    write_app('slots.add("rollup", Every(hours=1))\n', redis_url)
+    result = slotqueue("status", "app:slots")
+    assert (result.exit_code, result.stderr) == (0, "no replica is up\n")
+    assert "never registered" in result.stdout
+    row = json.loads(slotqueue("status", "app:slots", "--job", "rollup", "--json").stdout)["jobs"][0]
+    assert (row["schedule"], row["is_registered"], row["undecided_since"]) == ("every 3600s", False, None)
+    assert row["next_fire"] is not None
