@@ -62,7 +62,7 @@ class Lease:
 
 
 class Heartbeat:
-    """Renews every watched lease each third of it, all in one round trip, and enlists the worker every minute.
+    """Renews every watched lease each third of it, all in one round trip, and enlists the worker every 20 s.
 
     Args:
         worker: who we are.

@@ -29,8 +29,14 @@ _ALWAYS = (Outcome.DONE, Outcome.MISSED, Outcome.UNDECIDED)
 )
 @app_argument
 @site_options
-@click.option("--since", type=Ago(), metavar="INSTANT", required=True, help="From here on: 24h, 2026-10-25T00:30Z.")
-@click.option("--until", type=Ago(), metavar="INSTANT", help="Up to here.  [default: now]")
+@click.option(
+    "--since",
+    type=Ago(),
+    metavar="INSTANT",
+    required=True,
+    help="From here on: 24h, 2026-10-25T00:30; UTC without a zone.",
+)
+@click.option("--until", type=Ago(), metavar="INSTANT", help="Up to here; UTC without a zone.  [default: now]")
 @click.option("--job", metavar="JOB", help="Only this job.")
 @click.option("--bad", is_flag=True, help="Only jobs with slots that should have run and did not.")
 @json_option

@@ -31,9 +31,21 @@ from slotqueue.ops.words import count, instant
 )
 @click.argument("words", nargs=-1, required=True, metavar="[MODULE:ATTRIBUTE] JOB")
 @click.option(
-    "--from", "start", type=Instant(), required=True, metavar="INSTANT", help="The first fire time, or before."
+    "--from",
+    "start",
+    type=Instant(),
+    required=True,
+    metavar="INSTANT",
+    help="The first fire time, or before; UTC without a zone.",
 )
-@click.option("--to", "end", type=Instant(), required=True, metavar="INSTANT", help="Beyond the last fire time.")
+@click.option(
+    "--to",
+    "end",
+    type=Instant(),
+    required=True,
+    metavar="INSTANT",
+    help="Beyond the last fire time; UTC without a zone.",
+)
 @click.option("--max-open", type=click.IntRange(1), metavar="N", help="Wait while N slots of the range have not ended.")
 @click.option("--rate", type=Rate(), metavar="RATE", help="Slow down: 10/s, 600/min.")
 @click.option(

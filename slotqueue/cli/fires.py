@@ -32,7 +32,12 @@ _APP_FORM = re.compile(r"[\w./]+:[\w.]+")
 )
 @click.argument("words", nargs=-1, metavar="[MODULE:ATTRIBUTE] [JOB]")
 @click.option("-n", "count", type=click.IntRange(1, _MOST), default=5, show_default=True, help="How many of each job.")
-@click.option("--after", type=Instant(), metavar="INSTANT", help="Start here instead of now: 2026-10-25T00:30Z.")
+@click.option(
+    "--after",
+    type=Instant(),
+    metavar="INSTANT",
+    help="Start here instead of now: 2026-10-25T00:30; UTC without a zone.",
+)
 @json_option
 def next_fires(words: tuple[str, ...], count: int, after: datetime | None, as_json: bool) -> None:  # noqa: FBT001
     """Show when jobs fire next, in UTC and in the zone of the job's schedule. Asks no Redis."""

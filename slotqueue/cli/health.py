@@ -47,7 +47,7 @@ def health(
 ) -> None:
     """Tell whether the replica of this host is well: it gave a sign of life within a minute.
 
-    With --worker the same of a guarded worker, which reports every minute. With --http it asks the process itself,
+    With --worker the same of a guarded worker, which reports every 20 s. With --http it asks the process itself,
     also while Redis is away.
 
     Exit code 0 for well, 1 for not, 3 where Redis cannot be asked.

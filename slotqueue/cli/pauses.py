@@ -37,7 +37,12 @@ all_option = click.option("--all", "is_all", is_flag=True, help="All jobs.")
 )
 @click.argument("words", nargs=-1, metavar=_WORDS)
 @all_option
-@click.option("--until", type=Ahead(), metavar="INSTANT|SPAN", help="It ends then: 2026-10-25T00:30Z, or in 2h.")
+@click.option(
+    "--until",
+    type=Ahead(),
+    metavar="INSTANT|SPAN",
+    help="It ends then: 2026-10-25T00:30 (UTC without a zone), or in 2h.",
+)
 @click.option("--why", default="", metavar="TEXT", help="For those who ask later.")
 @site_options
 @json_option

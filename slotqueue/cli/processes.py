@@ -50,7 +50,7 @@ def workers(
     watch: float | None,
     as_json: bool,  # noqa: FBT001 - click's call
 ) -> None:
-    """List the guarded workers: version, their tasks, and when each was last seen (they report every minute)."""
+    """List the guarded workers: version, their tasks, and when each was last seen (they report every 20 s)."""
     _list(site_from(app, redis, namespace), workers_of, _print_workers, watch=watch, as_json=as_json)
 
 

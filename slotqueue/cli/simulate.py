@@ -31,8 +31,20 @@ _DAY = timedelta(days=1)
     ],
 )
 @app_argument
-@click.option("--from", "start", type=Instant(), metavar="INSTANT", help="Slots due from here on.  [default: now]")
-@click.option("--to", "end", type=Instant(), metavar="INSTANT", help="... and before this.  [default: a day later]")
+@click.option(
+    "--from",
+    "start",
+    type=Instant(),
+    metavar="INSTANT",
+    help="Slots due from here on; UTC without a zone.  [default: now]",
+)
+@click.option(
+    "--to",
+    "end",
+    type=Instant(),
+    metavar="INSTANT",
+    help="... and before this; UTC without a zone.  [default: a day later]",
+)
 @click.option("--replicas", type=click.IntRange(1, 100), default=5, show_default=True, help="How many at a time.")
 @click.option(
     "--crash",

@@ -47,8 +47,13 @@ _OVERLAP = {"a": "allow", "f": "forbid", "h": "hold"}
     type=click.Choice([state.value for state in SlotState]),
     help="Only slots in this state; may be given more than once.",
 )
-@click.option("--since", type=Ago(), metavar="INSTANT", help="Only fire times from here on: 24h, 2026-10-25T00:30Z.")
-@click.option("--until", type=Ago(), metavar="INSTANT", help="Only fire times up to here.")
+@click.option(
+    "--since",
+    type=Ago(),
+    metavar="INSTANT",
+    help="Only fire times from here on: 24h, 2026-10-25T00:30; UTC without a zone.",
+)
+@click.option("--until", type=Ago(), metavar="INSTANT", help="Only fire times up to here; UTC without a zone.")
 @click.option("--limit", type=click.IntRange(1, MOST_ROWS), default=20, show_default=True, help="How many at most.")
 @watch_option
 @json_option

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from slotqueue.cli.failing import printable
-from slotqueue.ops.words import instant
+from slotqueue.ops.words import count, instant
 
 _GAP = 3
 """Between two columns."""
@@ -81,6 +81,8 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], drop: Seq
     for row in rows:
         table.add_row(*(Text(row[at]) for at in places))
     console.print(table, crop=False)
+    if left_out := len(filled.difference(shown)):
+        click.echo(f"(--json or a wider terminal shows {count(left_out, 'more column')})")
 
 
 def _fitting(least: Mapping[str, int], drop: Sequence[str], width: int) -> list[str]:

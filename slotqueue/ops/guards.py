@@ -14,7 +14,7 @@ from slotqueue.slots import SlotState
 from slotqueue.store.readings import ProcessSeen, SlotKept
 
 _SILENT_MS = 150_000
-"""A guarded worker says every minute that it is there."""
+"""A guarded worker says every 20 s that it is there."""
 
 
 @runtime_checkable
@@ -143,7 +143,7 @@ def _check_guard(job: Job, known: Collection[str], seen: int | None, now: int) -
     if now - seen > _SILENT_MS:
         text = (
             f"the last guarded {job.enqueuer} worker with the task {job.task!r} was seen {duration(now - seen)} ago, "
-            f"at {instant(seen)}: are its workers up? (They report every minute.)"
+            f"at {instant(seen)}: are its workers up? (They report every 20 s.)"
         )
         return Finding(Severity.WARNING, about, text)
     return None

@@ -11,8 +11,8 @@ from slotqueue.store.readings import ProcessSeen
 
 REPLICA_SILENT_MS = 60_000
 """A replica gives a sign of life every 10 s, from its tick."""
-WORKER_SILENT_MS = 150_000
-"""A guarded worker says every minute that it is there."""
+WORKER_SILENT_MS = 45_000
+"""A guarded worker says every 20 s that it is there: two signs are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,8 @@ class WorkerSeen:
         system: "arq" or "celery"; "" where it does not say.
         queue: where it listens, "" where it does not say.
         tasks: the guarded ones, with their worker system.
-        last_seen: aware UTC instant; workers report every minute.
-        is_silent: no report for two and a half minutes.
+        last_seen: aware UTC instant; workers report every 20 s.
+        is_silent: no report for 45 s: it was killed, it hangs, or it does not reach Redis.
     """
 
     id: str

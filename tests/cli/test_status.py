@@ -202,6 +202,8 @@ def test_a_worker_tells_its_tasks(slotqueue: Slotqueue, stage: Stage, redis_url:
     assert (found["id"], found["system"], found["queue"]) == ("w-8-1", "arq", "arq:queue")
     assert (found["tasks"], found["is_silent"]) == (["arq:a", "arq:b"], False)
     assert "arq:a, arq:b" in slotqueue("workers", "--redis", redis_url).stdout
+    stage.redis.hset("ran:workers", "w-8-1", f"{stage.now() - 46_000} {about}")
+    assert slotqueue("workers", "--redis", redis_url).stdout.endswith("silent: killed, hung or cut off from Redis\n")
 
 
 def test_where_none_has_come_it_says_so(slotqueue: Slotqueue, redis_url: str) -> None:

@@ -51,6 +51,7 @@ def test_columns_are_left_out_by_their_order_and_the_last_is_folded(monkeypatch:
     assert next(line for line in lines if "slot" in line).split() == ["slot", "ended", "note"]
     assert at in next(line for line in lines if key in line)
     assert " ".join(lines).count("words") == 20
+    assert lines[-1] == "(--json or a wider terminal shows 2 more columns)"
 
 
 def test_what_fits_is_shown_with_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,6 +59,7 @@ def test_what_fits_is_shown_with_all_columns(monkeypatch: pytest.MonkeyPatch) ->
     tables.print_table(["slot", "state"], [["short", "[bold]done[/bold]"]], drop=["state"])
     assert lines_of(terminal)[1].split() == ["slot", "state"]
     assert "[bold]" in terminal.getvalue()
+    assert "wider" not in terminal.getvalue()
 
 
 def test_an_empty_column_goes_before_a_full_one(monkeypatch: pytest.MonkeyPatch) -> None:
