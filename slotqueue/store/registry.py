@@ -18,6 +18,8 @@ FLEET = ""
 """The field of the registry of jobs that says when any replica was last seen."""
 _GONE_MS = 900_000
 """A job that was away for so long while replicas were up was removed: register.lua, QUARTER."""
+_NOT_RENEWED_MS = 360_000
+"""A replica makes its jobs known every 5 min: a version of which there was no sign for so long has none any more."""
 
 
 class Span(NamedTuple):
@@ -131,13 +133,14 @@ async def read_entry(asker: Asker, job: str) -> tuple[JobEntry | None, Mapping[s
 def spans_of(versions: tuple[VersionKnown, ...], uptime: int) -> tuple[Span, ...]:
     """Tell when the versions of a job that are still in the registry were in force.
 
-    One that was away while replicas were up was removed when it was last seen. One that was not seen since another
-    came was replaced by it.
+    One that was away while replicas were up was removed when it was last seen; so was one beside which another was
+    there and has been renewed since, as after a rollback. One that was not seen since another came was replaced by it.
     """
     spans = []
     for each in versions:
         later = [other.since for other in versions if other.since > each.seen]
-        until = each.seen if uptime - each.uptime > _GONE_MS else min(later, default=None)
+        is_left = any(other.since <= each.seen and other.uptime - each.uptime > _NOT_RENEWED_MS for other in versions)
+        until = each.seen if is_left or uptime - each.uptime > _GONE_MS else min(later, default=None)
         spans.append(Span(each.version, each.since, until))
     return tuple(spans)
 

@@ -94,6 +94,21 @@ async def test_a_schedule_ends_where_another_came_and_it_was_not_seen_since(
     assert stage.redis.hget("ran:past", "rollup") is not None
 
 
+async def test_a_version_that_came_and_left_is_in_force_no_more_while_the_old_one_is(
+    stage: Stage, asker: Asker, fleet: Fleet
+) -> None:
+    old, new = hourly_job(), changed(hourly_job())
+    register(stage, old)
+    fleet.wait(MINUTE)
+    register(stage, new, replica="r2")
+    fleet.wait_while_up(10 * MINUTE, Known.of(old))
+    assert await spans(asker) == [("cron 30 * * * * UTC", 10, 10), ("every 3600s", 11, None)]
+    fleet.wait_while_up(10 * MINUTE, Known.of(old))
+    assert await spans(asker) == [("cron 30 * * * * UTC", 20, 20), ("every 3600s", 21, None)]
+    fleet.wait(3 * HOUR)  # nobody is there: the old one is owed
+    assert (await spans(asker))[-1] == ("every 3600s", 201, None)
+
+
 async def test_a_job_that_was_removed_owes_nothing_from_then(stage: Stage, asker: Asker, fleet: Fleet) -> None:
     job, other = hourly_job(), hourly_job("other")
     register(stage, job, other)
