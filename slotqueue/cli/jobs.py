@@ -13,7 +13,8 @@ from slotqueue.cli.options import app_argument, ask, json_option, site_from, sit
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
 from slotqueue.cli.verbs import Verb, Verbs
-from slotqueue.ops.stored import Stored, put, remove, stored
+from slotqueue.ops.site import Site
+from slotqueue.ops.stored import Stored, in_code, put, remove, stored
 from slotqueue.ops.words import instant, schedule_words
 from slotqueue.policy import Policy
 
@@ -157,7 +158,8 @@ def put_job(  # noqa: PLR0913, PLR0917 - a job has as many sides
     if as_json:
         print_json(_facts(found))
     else:
-        click.echo(f"stored {printable(name)!r} as version {found.version}; replicas work by it within 2 s")
+        soon = "" if found.problem else "; replicas work by it within 2 s"
+        click.echo(f"stored {printable(name)!r} as version {found.version}{soon}")
     if found.problem:
         click.echo(f"Note: {printable(found.problem)}", err=True)
 
@@ -195,8 +197,15 @@ def remove_job(words: tuple[str, ...], version: int | None, redis: str | None, n
     again, it is a new job and owes nothing from before. A job in code is taken out there.
     """
     app, name = _split(words, ("JOB",))
-    ask(site_from(app, redis, namespace), lambda site: remove(site, name, version=version))
-    click.echo(f"removed {printable(name)!r}; none of its slots begins any more")
+
+    async def removing(site: Site) -> bool:
+        is_in_code = await in_code(site, name)
+        await remove(site, name, version=version)
+        return is_in_code
+
+    is_in_code = ask(site_from(app, redis, namespace), removing)
+    what = "the job of this name in code goes on" if is_in_code else "none of its slots begins any more"
+    click.echo(f"removed {printable(name)!r}; {what}")
 
 
 def _split(words: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[Any, ...]:

@@ -20,8 +20,11 @@ from slotqueue.policy import Policy
 from slotqueue.schedule_text import parse_schedule
 from slotqueue.schedules import Cron, Every
 from slotqueue.slots import check_name, from_ms
+from slotqueue.store.registry import read_entry
 from slotqueue.stored_job import StoredJob
 
+_NEW_MS = 10_000
+_IN_CODE = "by the registry, replicas have a job of this name in their code, which goes before it"
 _ANY_KIND = "any"
 """Stands for the worker system in checks, where no application says which."""
 
@@ -95,10 +98,30 @@ async def put(  # noqa: PLR0913 - a job has as many sides
     )
     job = said.checked(enqueuer or _ANY_KIND) if site.app is None else site.app.check_stored(said)
     expected = _whole(name, version)
+    is_in_code = await in_code(site, name)
     written = await site.store.run(site.store.verbs.put(name, said.to_json(), job.schedule_version, expected=expected))
     if not written.is_done:
         raise _conflict(name, version, written.version)
-    return _with_problem(site, Stored(name, written.version, from_ms(written.version), said))
+    problem = _IN_CODE if is_in_code else ""
+    return _with_problem(site, Stored(name, written.version, from_ms(written.version), said, problem))
+
+
+async def in_code(site: Site, name: str) -> bool:
+    """Whether the application, or by the registry a replica, has a job of this name in code, which goes before Redis.
+
+    A job that was put within the last seconds counts as stored: the registry may not show it yet.
+
+    Raises:
+        StoreUnavailable: ask again.
+    """
+    if name in (site.jobs or {}):
+        return True
+    stored_job = await site.reader.stored_job(name)
+    entry, _ = await read_entry(site.reader, name)
+    if entry is None or (stored_job and await site.reader.now() - stored_job.version < _NEW_MS):
+        return False
+    of_stored = (stored_job.raw.split(" ")[2:3], stored_job.since) if stored_job else None
+    return any(each.until is None and ([each.version], each.since) != of_stored for each in entry.spans)
 
 
 async def remove(site: Site, name: str, *, version: int | None = None) -> int:

@@ -197,8 +197,11 @@ def test_a_removed_job_owes_nothing_from_then_and_can_be_forgotten_at_once(
     since = stage.now() - 5 * HOUR
     stage.redis.hset("ran:stored", "rollup", f"{version} {since} {rest}")
     register(stage, hourly_job(), since=since)
+    done = slotqueue("jobs", "put", "rollup", "every 1 h", "--on-crash", "complete", *where)
+    assert (done.stdout.endswith("; replicas work by it within 2 s\n"), done.stderr) == (True, "")
     assert "undecided since" in slotqueue("status", *where).stdout
-    assert slotqueue("jobs", "remove", "rollup", *where).exit_code == 0
+    done = slotqueue("jobs", "remove", "rollup", *where)
+    assert done.stdout == "removed 'rollup'; none of its slots begins any more\n"
     assert "undecided" not in slotqueue("status", *where).stdout
     (row,) = json.loads(slotqueue("status", "--job", "rollup", "--json", *where).stdout)["jobs"]
     assert (row["is_in_force"], row["undecided_since"]) == (False, None)
@@ -213,7 +216,11 @@ def test_a_job_in_code_stays_in_force_where_a_stored_one_of_its_name_is_removed(
 ) -> None:
     where = ("--redis", redis_url)
     register(stage, hourly_job(), since=stage.now() - HOUR)
-    slotqueue("jobs", "put", "rollup", "every 1 h", "--on-crash", "skip", *where)
-    slotqueue("jobs", "remove", "rollup", *where)
+    done = slotqueue("jobs", "put", "rollup", "every 1 h", "--on-crash", "skip", *where)
+    assert ("within 2 s" in done.stdout, "in their code, which goes before it" in done.stderr) == (False, True)
+    version, since, rest = str(stage.redis.hget("ran:stored", "rollup")).split(" ", 2)
+    stage.redis.hset("ran:stored", "rollup", f"{int(version) - 60_000} {since} {rest}")  # put a minute ago
+    done = slotqueue("jobs", "remove", "rollup", *where)
+    assert done.stdout == "removed 'rollup'; the job of this name in code goes on\n"
     (row,) = json.loads(slotqueue("status", "--job", "rollup", "--json", *where).stdout)["jobs"]
     assert row["is_in_force"]
