@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 
 import click
 
@@ -14,16 +14,14 @@ from slotqueue.cli.options import ask, json_option, site_from, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
 from slotqueue.cli.words import split_app
-from slotqueue.errors import ConfigurationError
-from slotqueue.ops.fires import upcoming
-from slotqueue.ops.pauses import Pause, check_paused, pauses
+from slotqueue.ops.pauses import Pause, check_paused, next_fires, pauses
 from slotqueue.ops.pauses import pause as pause_jobs
 from slotqueue.ops.pauses import resume as resume_jobs
 from slotqueue.ops.site import Site
 from slotqueue.ops.words import count, instant
 
 _WORDS = "[MODULE:ATTRIBUTE] [JOB]..."
-_SHOWN = 3
+Fires = Mapping[str, Sequence[datetime] | None]
 all_option = click.option("--all", "is_all", is_flag=True, help="All jobs.")
 
 
@@ -107,37 +105,38 @@ def resume(
     app, jobs = split_app(words, redis)
     if is_all == bool(jobs):
         raise Wrong("name jobs, or say --all")
-    names: Sequence[str] | None = None if is_all else jobs
-    site = site_from(app, redis, namespace)
+    wanted: Sequence[str] | None = None if is_all else jobs
+
+    async def asking(site: Site) -> tuple[Fires, bool]:
+        names = await check_paused(site, wanted)
+        if not dry_run:
+            await resume_jobs(site, wanted)
+        return await next_fires(site, names), any(each.job is None for each in await pauses(site))
+
+    fires, are_all_paused = ask(site_from(app, redis, namespace), asking)
+    if as_json:
+        times = {name: found or () for name, found in fires.items()}
+        print_json(times if dry_run else {"resumed": jobs, "all": is_all, "next": times})
+        return
     if dry_run:
-        _print_next(site, ask(site, lambda site: check_paused(site, names)), as_json=as_json)
+        _print_next(fires, "would fire next (UTC)")
+        click.echo(f"{count(len(fires), 'job')} would go on; nothing was changed")
         return
-    done = [each or "all jobs" for each in ask(site, lambda site: resume_jobs(site, names))]
-    if as_json:
-        print_json({"resumed": jobs, "all": is_all})
-    else:
-        click.echo(printable(f"{', '.join(done)}: going on with the next slot; `--dry-run` would have shown which."))
+    done = printable("all jobs" if is_all else ", ".join(jobs))
+    if are_all_paused:
+        click.echo(f"{done}: no pause of its own any more; but all jobs are paused: `slotqueue resume --all`")
+        return
+    click.echo(f"{done}: going on with the next slot")
+    _print_next(fires, "fires next (UTC)")
 
 
-def _print_next(site: Site, names: Sequence[str], *, as_json: bool) -> None:
-    fires: dict[str, list[datetime]] = {}
-    for name in names:
-        job = (site.jobs or {}).get(name)
-        try:
-            told = upcoming([job], after=datetime.now(UTC), count=_SHOWN, namespace=site.namespace) if job else []
-        except ConfigurationError:
-            told = []
-        fires[name] = [each.fire_time for each in told]
-    if as_json:
-        print_json(fires)
-        return
-    unknown = "not known: name its application" if site.jobs is None else "the application does not know it"
+def _print_next(fires: Fires, title: str) -> None:
     rows = [
-        [name, ", ".join(map(instant, fires[name])) or (unknown if name not in (site.jobs or {}) else "never")]
-        for name in names
+        [name, "not known: name its application" if found is None else ", ".join(map(instant, found)) or "never"]
+        for name, found in fires.items()
     ]
-    print_table(["job", "would fire next (UTC)"], rows)
-    click.echo(f"{count(len(names), 'job')} would go on; nothing was changed")
+    if rows:
+        print_table(["job", title], rows)
 
 
 def _row(each: Pause) -> list[str]:

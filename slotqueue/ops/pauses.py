@@ -11,9 +11,12 @@ from slotqueue.ops.instants import check_aware
 from slotqueue.ops.operator import operator
 from slotqueue.ops.plans import check_known
 from slotqueue.ops.site import Site
+from slotqueue.ops.timetable import Timetable
 from slotqueue.ops.words import instant
 from slotqueue.slots import from_ms, to_ms
 from slotqueue.store.orders import ALL_JOBS, Orders
+from slotqueue.store.registry import Registry, read_registry
+from slotqueue.store.survey import Survey
 
 _LONGEST_WHY = 300
 
@@ -117,6 +120,42 @@ async def check_paused(site: Site, jobs: Sequence[str] | None) -> tuple[str, ...
         return tuple(names)
     alone = {each.job for each in await pauses(site)}
     return tuple(sorted({*await site.reader.job_names(), *(site.jobs or {})} - alone))
+
+
+async def next_fires(site: Site, jobs: Sequence[str], *, most: int = 3) -> dict[str, tuple[datetime, ...] | None]:
+    """Tell when jobs fire next: by the application where it has them, else by the registry in Redis.
+
+    Args:
+        site: where; no application is needed.
+        jobs: their names.
+        most: so many fire times of each.
+
+    Returns:
+        By job aware UTC instants, fewer where its schedule ends; None where nobody can tell.
+
+    Raises:
+        StoreUnavailable: ask again.
+    """
+    registry = await read_registry(Survey(site.store, site.namespace))
+    timetable = Timetable(registry, site.jobs)
+    return {name: _fires(site, registry, timetable, name, most) for name in jobs}
+
+
+def _fires(site: Site, registry: Registry, timetable: Timetable, name: str, most: int) -> tuple[datetime, ...] | None:
+    in_code, entry = (site.jobs or {}).get(name), registry.jobs.get(name)
+    span = timetable.current(entry) if entry else None
+    version = in_code.schedule_version if in_code else span.version if span else ""
+    if timetable.schedule(version) is None:
+        return None
+    found: list[datetime] = []
+    following: int | None = registry.now
+    while len(found) < most and following is not None:
+        try:
+            following = timetable.next_after(version, following)
+        except ConfigurationError:
+            return None
+        found += [from_ms(following)] if following is not None else []
+    return tuple(found)
 
 
 async def _names(site: Site, jobs: Sequence[str] | None) -> list[str]:

@@ -11,7 +11,9 @@ import pytest
 
 from slotqueue.ops.operator import operator
 from slotqueue.protocols import Process
+from slotqueue.slots import from_ms
 from tests.cli.conftest import Slotqueue
+from tests.store.registering import hourly_job, register
 from tests.store.stage import EPOCH_VALUE, HOUR, Stage
 
 WriteApp = Callable[..., None]
@@ -48,8 +50,8 @@ def test_a_pause_says_who_until_when_and_why_and_ends_with_resume(
     assert timedelta(hours=1, minutes=59) < left <= timedelta(hours=2)
 
     result = slotqueue("resume", "rollup", "--redis", redis_url)
-    assert (result.exit_code, result.stdout.startswith("rollup: going on")) == (0, True)
-    assert told(slotqueue, redis_url, "resume", "--all") == {"resumed": [], "all": True}
+    assert (result.exit_code, "but all jobs are paused" in result.stdout) == (0, True)
+    assert told(slotqueue, redis_url, "resume", "--all") == {"resumed": [], "all": True, "next": {"rollup": []}}
     assert [row["job"] for row in told(slotqueue, redis_url, "pause")] == ["weekly"]
 
 
@@ -121,3 +123,15 @@ def test_a_single_job_under_a_pause_of_all_is_told_so_and_a_dry_run_tells_all(
     result = slotqueue("resume", "app:slots", "--all", "--dry-run")
     assert "2 jobs would go on; nothing was changed" in result.stdout
     assert known.redis.hget("ran:pauses", "*") == "0"
+
+
+def test_what_goes_on_is_told_by_the_registry(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    register(stage, hourly_job())
+    slotqueue("pause", "rollup", "--redis", redis_url)
+    following = from_ms((stage.now() // HOUR + 1) * HOUR).strftime("%Y-%m-%dT%H:%M:%SZ")
+    fires = told(slotqueue, redis_url, "resume", "rollup", "--dry-run")["rollup"]
+    assert (fires[0], len(fires)) == (following, 3)
+    result = slotqueue("resume", "rollup", "--redis", redis_url)
+    first, *table = result.stdout.splitlines()
+    assert first == "rollup: going on with the next slot"
+    assert table[1].startswith(f"rollup  {following}, ")
