@@ -41,7 +41,7 @@ def test_a_pause_says_who_until_when_and_why_and_ends_with_resume(
     assert result.exit_code == 0
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["paused", "rollup", "weekly"]
     assert "database upgrade" in result.stdout
-    slotqueue("pause", "--all", "--redis", redis_url)
+    assert "you resume it" in slotqueue("pause", "--all", "--redis", redis_url).stdout
     rows = told(slotqueue, redis_url, "pause")
     assert [row["job"] for row in rows] == [None, "rollup", "weekly"]
     assert [row["by"] for row in rows] == [operator()] * 3
