@@ -188,7 +188,7 @@ class Commands:
     def put(self, job: str, text: str, schedule_version: str, *, expected: int | None) -> Command[Written]:
         """See `Verbs.put`."""
         args = [job, "" if expected is None else expected, schedule_version, text]
-        return Command("put", self._of_stored_jobs, args, _written)
+        return Command("put", [*self._of_stored_jobs, self.keys.of("jobs"), self.keys.of("past")], args, _written)
 
     def remove(self, job: str, *, expected: int | None) -> Command[Written]:
         """See `Verbs.remove`."""

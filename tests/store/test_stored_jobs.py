@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from slotqueue.answers import Changes, Dropped, Offer, Run, StoredEntry, Verdict, Word, Written
+from slotqueue.answers import Changes, Dropped, Known, Offer, Run, StoredEntry, Verdict, Word, Written
 from slotqueue.jobs import Job
 from slotqueue.messages import Slip
+from slotqueue.protocols import Process
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, EPOCH_VALUE, HOUR, Stage
 
@@ -242,6 +243,22 @@ def test_a_record_that_redis_lost_is_not_made_anew_for_a_removed_job(stage: Stag
     shelf.remove("a: b")
     assert stage.begin(gone) == Dropped(Word.OVER)
     assert not stage.redis.exists(f"{gone.key}:record")
+
+
+def test_a_schedule_that_comes_back_is_in_force_from_then_and_ends_with_its_job(stage: Stage, shelf: Shelf) -> None:
+    sinces = []
+    for schedule in ("v1", "v2", "v1"):
+        shelf.put("a", schedule=schedule)
+        sinces.append(shelf.entry("a").since)
+        known = [Known("a", schedule, sinces[-1])]
+        stage.run(stage.verbs.register(Process("r1"), known, epoch=EPOCH_VALUE, is_last=True))
+    first, second, third = sinces
+    known_now = [each.rsplit(":", 2)[0] for each in str(stage.redis.hget("ran:jobs", "a")).split()]
+    assert known_now == [f"v2:{second}", f"v1:{third}"]
+    assert stage.redis.hget("ran:past", "a") == f"v1:{first}:{second}"
+    shelf.remove("a")
+    assert stage.redis.hget("ran:jobs", "a") == "", "the older one is not in force again"
+    assert str(stage.redis.hget("ran:past", "a")).split()[1] == f"v2:{second}:{third}"
 
 
 def brought(stage: Stage, job: Job, state: SlotState) -> tuple[Slip, Run | None]:

@@ -4,8 +4,8 @@
 -- KEYS[3]  jobs     hash   KEYS[4]  past     hash   (register.lua)
 -- ARGV[1]  job   ARGV[2]  the version that it must have, "" for any
 --
--- That it was removed is remembered for 90 days: longer than a message of it should wait anywhere. In the registry its
--- schedule is in force no more; one of the same name that differs is that of a job in code, and stays.
+-- That it was removed is remembered for 90 days: longer than a message of it should wait anywhere. In the registry it
+-- is in force no more, if replicas work by it; what they say of a job of its name in code stays.
 -- Returns {1, the version of the removal}; {0, the version that is stored} where it is another, 0 for none.
 
 local stored, changes, job, expected = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -29,14 +29,13 @@ redis.call('HDEL', stored, job)
 redis.call('HSET', stored, '', text(version))
 
 local since, schedule = string.match(entry, '^%d+ (%d+) (%S+) ')
-local past, left = {redis.call('HGET', KEYS[4], job) or nil}, {}
-for each, name, first in string.gmatch(redis.call('HGET', KEYS[3], job) or '', '((%w+):(%d+):%d+:%d+)') do
-  if name == schedule and first == since then
-    past[#past + 1] = table.concat({name, first, text(now)}, ':')
-    redis.call('HSET', KEYS[4], job, table.concat(past, ' '))
-  else
-    left[#left + 1] = each
+local entries = redis.call('HGET', KEYS[3], job) or ''
+if since and string.find(' ' .. entries, ' ' .. schedule .. ':' .. since .. ':', 1, true) then
+  local past = {redis.call('HGET', KEYS[4], job) or nil}
+  for name, first in string.gmatch(entries, '(%w+):(%d+):%d+:%d+') do
+    past[#past + 1] = table.concat({name, first, name == schedule and text(now) or since}, ':')
   end
+  redis.call('HSET', KEYS[4], job, table.concat(past, ' '))
+  redis.call('HSET', KEYS[3], job, '')
 end
-if redis.call('HEXISTS', KEYS[3], job) == 1 then redis.call('HSET', KEYS[3], job, table.concat(left, ' ')) end
 return {1, version}
