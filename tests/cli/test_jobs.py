@@ -43,6 +43,8 @@ def test_two_replicas_work_by_what_is_put_and_stop_what_is_removed(
         version = json.loads(slotqueue("jobs", "list", "--json", *where).output)[0]["version"]
         done = slotqueue("jobs", "remove", "digest", "--version", str(version), *where)
         assert done.output == "removed 'digest'; none of its slots begins any more\n"
+        (row,) = json.loads(slotqueue("status", "--job", "digest", "--json", *where).output)["jobs"]
+        assert not row["is_in_force"]
         for replica in replicas:
             replica.wait_for("stored jobs changed: 0 put, 1 removed", seconds=2)
         before = [replica.out for replica in replicas]
