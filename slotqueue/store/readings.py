@@ -111,11 +111,6 @@ class SlotKept:
     dead_since: int | None
     raw: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def is_nothing(self) -> bool:
-        """Whether Redis keeps nothing of the slot."""
-        return self.owner is None and self.done_by is None and self.record is None and not self.damage
-
 
 class VersionKnown(NamedTuple):
     """One schedule version of a job: known since, last seen, and the fleet's uptime when it was; ms of Redis's time."""
