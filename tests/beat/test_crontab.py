@@ -215,5 +215,5 @@ def test_an_empty_field_is_refused() -> None:
 def test_days_that_never_come_together_are_refused() -> None:
     rule = crontab(minute=0, hour=0, day_of_month="29", month_of_year="2", day_of_week="*")
     assert isinstance(schedule_of(rule, app_in()), Cron)
-    with pytest.raises(ValueError, match=r"never occurs|bad day-of-month '31'"):  # Celery's own refusal from 5.7 on
+    with pytest.raises(ValueError, match=r"never (occurs|fires)"):  # the first is Celery's own refusal from 5.7 on
         schedule_of(crontab(minute=0, hour=0, day_of_month="31", month_of_year="2"), app_in())
