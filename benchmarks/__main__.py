@@ -1,6 +1,7 @@
-"""Run the benchmarks: `python -m benchmarks [lateness|burst|idle|sweep|ask|beat ...]`.
+"""Run the benchmarks: `python -m benchmarks [lateness|burst|idle|sweep|ask|beat ...]`, or `... peers [--help]`.
 
-Without a name those of the arq environment run; `beat` needs an environment with Celery.
+Without a name those of the arq environment run; `beat` needs an environment with Celery; `peers` measures slotqueue
+beside the others, each in an environment of its own, and writes docs/benchmarks.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 
+from benchmarks.peers.run import main as peers
 from benchmarks.report import machine
 
 WITH_ARQ = ("lateness", "burst", "idle", "sweep", "ask")
@@ -17,9 +19,11 @@ ALL = (*WITH_ARQ, "beat")
 def main() -> int:
     """Run those that were named, or all."""
     names = sys.argv[1:] or list(WITH_ARQ)
+    if names[0] == "peers":
+        return peers(names[1:])
     unknown = [name for name in names if name not in ALL]
     if unknown:
-        print(f"no benchmark {', '.join(unknown)}; there are {', '.join(ALL)}", file=sys.stderr)
+        print(f"no benchmark {', '.join(unknown)}; there are {', '.join((*ALL, 'peers'))}", file=sys.stderr)
         return 2
     print(machine())
     for name in names:

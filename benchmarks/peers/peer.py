@@ -1,0 +1,119 @@
+"""What a peer is to the harness: how it is installed, how one replica of it starts, how its messages are seen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+ROOT = Path(__file__).parents[2]
+LOAD_VARIABLE = "BENCH_LOAD"
+"""The one variable from which a peer's application reads what is wanted of it, as the JSON of a `Load`."""
+
+When = Literal["second", "burst", "daily"]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one run wants of a scheduler.
+
+    Args:
+        jobs: how many, named `job-0`, `job-1`, ...
+        schedule: each job `second`: once a second; `burst`: once, at `at`; `daily`: once a day, none within an hour.
+        at: epoch seconds, whole: of the burst (a whole minute for peers that say `whole_minutes`); else of now.
+        url: the server.
+    """
+
+    jobs: int
+    schedule: When
+    at: int
+    url: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variable for the application."""
+        return {LOAD_VARIABLE: json.dumps(asdict(self))}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a replica runs: programs of the peer's own environment, and an empty folder of this run's own."""
+
+    url: str
+    folder: Path
+    bin: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How to start a process: in the folder of the project, with the project's modules on the path."""
+
+    argv: Sequence[str | Path]
+    env: dict[str, str] = field(default_factory=dict)
+
+    def environment(self, load: Load) -> dict[str, str]:
+        """What the process gets: this process's own variables, the load, the peer's."""
+        return {**os.environ, "PYTHONPATH": str(ROOT), **load.environment, **self.env}
+
+
+class Message(NamedTuple):
+    """One message that came into a queue.
+
+    Args:
+        at: epoch seconds by the server's clock.
+        job: `job-0`, ...
+        slot: epoch seconds of the instant that it stands for, where the message says so.
+        sender: `host:port` of the connection that sent it, where that is known.
+    """
+
+    at: float
+    job: str
+    slot: float | None = None
+    sender: str | None = None
+
+
+class Observer(Protocol):
+    """Sees every message that enters the queue, from `__enter__` on."""
+
+    def messages(self) -> Sequence[Message]:
+        """All so far, in the order of their coming; cheap to ask often."""
+
+
+Observing = Callable[[Place], AbstractContextManager[Observer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One scheduler under measure.
+
+    Args:
+        name: for tables.
+        package: whose version is shown.
+        requirements: for pip.
+        replica: the command of replica number 0, 1, ... of the service's scheduler.
+        observe: how its messages are seen.
+        setup: one sentence: how it was set up.
+        documentation: where its own documentation says so.
+        server: what holds its queue.
+        prepare: done once before the first replica, such as a schema.
+        aligned: whether its job of each second is due on whole seconds; else a second after its last.
+        whole_minutes: whether its burst can only be on a whole minute.
+        remarks: what a reader must know beside its figures, such as a lock's length.
+    """
+
+    name: str
+    package: str
+    requirements: tuple[str, ...]
+    replica: Callable[[Place, Load, int], Command]
+    observe: Observing
+    setup: str
+    documentation: str
+    server: Literal["valkey", "postgres"] = "valkey"
+    prepare: Callable[[Place, Load], None] | None = None
+    aligned: bool = True
+    whole_minutes: bool = False
+    remarks: str = ""

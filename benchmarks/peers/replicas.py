@@ -1,0 +1,157 @@
+"""Processes of one peer under one load, with its server and its observer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from benchmarks.peers.peer import ROOT, Load, Message, Observer, Peer, Place, When
+from benchmarks.peers.servers import Serving, serve
+
+_POLL_S = 0.02
+
+
+class Stopped(Exception):
+    """A replica ended by itself; the message ends with what it said last."""
+
+
+@dataclass
+class Run:
+    """A peer at work.
+
+    Args:
+        processes: its replicas, in the order of their start.
+        began: monotonic time just before the first was started.
+    """
+
+    peer: Peer
+    load: Load
+    place: Place
+    server: Serving
+    observer: Observer | None
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    began: float = 0.0
+
+    def start(self, replicas: int) -> None:
+        """Start so many more."""
+        self.began = self.began or time.monotonic()
+        for number in range(len(self.processes), len(self.processes) + replicas):
+            command = self.peer.replica(self.place, self.load, number)
+            with self._log(number).open("wb") as log:
+                process = subprocess.Popen(
+                    [str(each) for each in command.argv],
+                    env=command.environment(self.load),
+                    cwd=ROOT,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # so that its children end with it
+                )
+            self.processes.append(process)
+
+    def messages(self) -> Sequence[Message]:
+        """All that came into the queue so far.
+
+        Raises:
+            Stopped: a replica has ended that nobody killed.
+        """
+        for number, process in enumerate(self.processes):
+            if process.poll() not in (None, -signal.SIGKILL):
+                lines = self._log(number).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise Stopped(f"replica {number} ended with {process.returncode}: {' '.join(lines[-1:])}")
+        return self.observer.messages() if self.observer else ()
+
+    def wait(self, seconds: float, until: Callable[[Sequence[Message]], bool] | None = None) -> bool:
+        """Wait so long, or until what came into the queue is as wanted; whether it is."""
+        end = time.monotonic() + seconds
+        while True:
+            found = self.messages()
+            if until and until(found):
+                return True
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(_POLL_S if until else 0.5, left))
+
+    def kill_sender(self, message: Message) -> int:
+        """SIGKILL the replica that sent the message; its number."""
+        port = int((message.sender or "0").rpartition(":")[2])
+        for number, process in enumerate(self.processes):
+            if process.poll() is None and any(port in _ports(each) for each in self._family(process)):
+                self._kill(process)
+                return number
+        raise LookupError(f"no replica holds {message.sender}")
+
+    def usage(self) -> tuple[float, int]:
+        """CPU seconds and resident bytes of all replicas so far, their children among them."""
+        seconds, size = 0.0, 0
+        for process in self.processes:
+            if process.poll() is None:
+                for each in self._family(process):
+                    with suppress(psutil.NoSuchProcess):
+                        times = each.cpu_times()
+                        seconds += times.user + times.system
+                        size += each.memory_info().rss
+        return seconds, size
+
+    def close(self) -> None:
+        """End all replicas at once."""
+        for process in self.processes:
+            self._kill(process)
+
+    def _log(self, number: int) -> Path:
+        return self.place.folder / f"replica-{number}.log"
+
+    @staticmethod
+    def _family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+        try:
+            head = psutil.Process(process.pid)
+            return [head, *head.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    @staticmethod
+    def _kill(process: subprocess.Popen[bytes]) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10)
+
+
+def _ports(process: psutil.Process) -> set[int]:
+    try:
+        return {end.laddr.port for end in process.net_connections("tcp") if end.laddr}
+    except psutil.NoSuchProcess:
+        return set()
+
+
+@contextmanager
+def run(
+    peer: Peer, bin_folder: Path, jobs: int, schedule: When, *, at: int | None = None, observed: bool = True
+) -> Iterator[Run]:
+    """A fresh server with an observer on it, and no replica yet; all end afterwards."""
+    with serve(peer.server) as server, tempfile.TemporaryDirectory(prefix="slotqueue-peer-") as folder:
+        place = Place(server.url, Path(folder), bin_folder)
+        load = Load(jobs, schedule, int(time.time()) if at is None else at, server.url)
+        if peer.prepare:
+            peer.prepare(place, load)
+        if not observed:
+            yield from _attended(Run(peer, load, place, server, None))
+            return
+        with peer.observe(place) as observer:
+            yield from _attended(Run(peer, load, place, server, observer))
+
+
+def _attended(running: Run) -> Iterator[Run]:
+    try:
+        yield running
+    finally:
+        running.close()

@@ -1,0 +1,58 @@
+"""The server of a run: fresh for each, so that nothing of one peer lies in another's way."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Literal, Protocol
+
+from tests.servers import Server
+
+
+class Serving(Protocol):
+    """A running server."""
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+
+    def commands(self) -> int:
+        """How many commands (for Postgres: transactions) it has carried out, those inside scripts among them."""
+
+    def seconds(self) -> float:
+        """CPU seconds that it has used."""
+
+
+class Valkey:
+    """A Valkey, told apart from the `Server` of the tests by what it counts."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.url = server.url
+
+    def commands(self) -> int:
+        """By INFO commandstats."""
+        stats = self._server.ask("INFO commandstats").splitlines()
+        return sum(int(line.partition("calls=")[2].partition(",")[0]) for line in stats if "calls=" in line)
+
+    def seconds(self) -> float:
+        """By INFO cpu, of the main thread and all."""
+        lines = self._server.ask("INFO cpu").splitlines()
+        return sum(
+            float(line.partition(":")[2]) for line in lines if line.startswith(("used_cpu_sys:", "used_cpu_user:"))
+        )
+
+
+def serve(kind: Literal["valkey", "postgres"]) -> AbstractContextManager[Serving]:
+    """Start one, and end it afterwards."""
+    if kind == "postgres":
+        found: AbstractContextManager[Serving] = importlib.import_module("benchmarks.peers.postgres").serve()
+        return found
+    return _valkey()
+
+
+@contextmanager
+def _valkey() -> Iterator[Serving]:
+    with Server() as server:
+        yield Valkey(server)

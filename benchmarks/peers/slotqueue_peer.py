@@ -1,0 +1,38 @@
+"""slotqueue in front of arq."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from benchmarks.peers.monitor import watching
+from benchmarks.peers.peer import ROOT, Command, Load, Peer, Place
+
+
+def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
+    return Command([place.bin / "slotqueue", "run", "benchmarks.peers.slotqueue_app:slots"])
+
+
+def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
+    """`ZADD arq:queue NX <score> <slot key> ...`."""
+    if command[0].upper() == "ZADD" and command[1] == "arq:queue":
+        for key in command[2:]:
+            if key.startswith("ran:"):
+                yield job_and_slot(key)
+
+
+def job_and_slot(key: str) -> tuple[str, float]:
+    """Of a slot key: `ran:job-7:2026-10-02T03:00`, with `:30` behind it where seconds are not zero."""
+    _, job, text = key.split(":", 2)
+    return job, datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+PEER = Peer(
+    name="slotqueue (arq)",
+    package="slotqueue",
+    requirements=("--editable", f"{ROOT}[arq]"),
+    replica=_replica,
+    observe=watching(read, mark="arq:queue"),
+    setup='`slotqueue run` of an application with `ArqEnqueuer()` and `on_crash="complete"`, all else as by default',
+    documentation="https://github.com/slotqueue/slotqueue#wire-it-to-arq",
+)
