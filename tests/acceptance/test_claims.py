@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from datetime import timedelta
 from typing import Any
@@ -13,10 +12,10 @@ from slotqueue import ConfigurationError, Every
 from slotqueue.events import SlotTaken, SlotTakenOver
 from slotqueue.store.scripts import source_of
 from tests.fleet.fixtures import Apps, NewFleet
-from tests.fleet.fleet import eventually
 from tests.fleet.hand import Hand
 from tests.proxy import Proxy
 from tests.servers import Server
+from tests.waiting import eventually
 
 
 @pytest.mark.processes
@@ -150,9 +149,9 @@ async def test_a_killed_workers_slot_runs_once_more_within_lease_and_sweep(new_f
     fleet.let_deadline_pass(key)
     await eventually(lambda: fleet.runs(key) == 1)
     assert fleet.state(key) == "running"
-    sent = fleet.record(key)["n"]
-    await asyncio.sleep(1.5)
-    assert (fleet.record(key)["n"], fleet.state(key)) == (sent, "running"), "the lease is renewed"
+    sent, deadline = fleet.record(key)["n"], fleet.redis.zscore("ran:open", key)
+    await eventually(lambda: fleet.redis.zscore("ran:open", key) > deadline + 1000, why="the lease is renewed")
+    assert (fleet.record(key)["n"], fleet.state(key)) == (sent, "running")
     await fleet.are_ready(fleet.worker("successor"))  # before the death, so that its start is not measured
     assert fleet.state(key) == "running"
     victim.kill()

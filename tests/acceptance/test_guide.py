@@ -19,8 +19,8 @@ from slotqueue.answers import Word
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.messages import Accepted
 from tests.fleet.fixtures import NewFleet
-from tests.fleet.fleet import eventually
 from tests.fleet.hand import Hand
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
 _ROOT = Path(__file__).parents[2]

@@ -9,8 +9,9 @@ import pytest
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.messages import Message
 from tests.fleet.fixtures import NewFleet
-from tests.fleet.fleet import Fleet, eventually
+from tests.fleet.fleet import Fleet
 from tests.fleet.hand import Hand
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.alone
 

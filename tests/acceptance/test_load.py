@@ -18,7 +18,8 @@ from slotqueue.jobs import Job
 from slotqueue.messages import Accepted, Delivery, Message, Waiting
 from slotqueue.slots import from_ms, key_at
 from tests.fleet.fixtures import Apps, NewFleet
-from tests.fleet.fleet import Fleet, eventually
+from tests.fleet.fleet import Fleet
+from tests.waiting import eventually
 
 
 @pytest.mark.alone

@@ -16,10 +16,11 @@ from slotqueue.events import PassFailed, SlotEnqueued, StoreBack, StoreLost
 from slotqueue.protocols import Process
 from slotqueue.slots import from_ms, key_at, parse_key
 from tests.fleet.fixtures import Apps, NewFleet
-from tests.fleet.fleet import Fleet, eventually
+from tests.fleet.fleet import Fleet
 from tests.fleet.hand import Hand
 from tests.proxy import Proxy
 from tests.servers import Server, ServerFailed
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
 POLICIES: tuple[Literal["complete", "skip"], ...] = ("complete", "skip")

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from tests.fleet.fixtures import NewFleet
-from tests.fleet.fleet import Fleet, eventually
+from tests.fleet.fleet import Fleet
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
 

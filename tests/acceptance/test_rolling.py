@@ -13,8 +13,8 @@ from slotqueue.answers import Run, Word
 from slotqueue.events import JobUnknown, SlotsMissed
 from slotqueue.slots import key_at
 from tests.fleet.fixtures import NewFleet
-from tests.fleet.fleet import eventually
 from tests.fleet.versions import Vanished, World, fire_of, job
+from tests.waiting import eventually
 
 AT = datetime(2026, 10, 2, 3, 0, 30, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60, 3600, 86_400

@@ -13,9 +13,9 @@ from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.events import ReplicaStarted, SlotClaimed, SlotEnqueued, StoreLost
 from slotqueue.messages import Delivery, Message
 from tests.fleet.fixtures import Apps, NewFleet
-from tests.fleet.fleet import eventually
 from tests.proxy import Proxy
 from tests.servers import Server
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
 _SECONDS = 5.0

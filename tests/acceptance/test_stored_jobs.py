@@ -12,7 +12,7 @@ from slotqueue import ConfigurationError, Every, VersionConflict
 from slotqueue.events import DataLost, JobsChanged, JobShadowed, JobUnusable, SlotClaimed
 from slotqueue.ops import Site, put, remove, stored
 from tests.fleet.fixtures import Apps, NewFleet
-from tests.fleet.fleet import eventually
+from tests.waiting import eventually
 
 
 async def changed(apps: Apps, count: int) -> None:

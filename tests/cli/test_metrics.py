@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tests.cli.conftest import Slotqueue, Start
 from tests.cli.test_ops import Fake
 from tests.store.registering import hourly_job, register
 from tests.store.stage import DAY, HOUR, Stage
+from tests.waiting import eventually
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 KEY = "ran:a:2026-11-30T12:00"
@@ -186,9 +188,7 @@ async def test_probes_judge_the_ticks_own_age(slots: SlotQueue, monkeypatch: pyt
     endpoint = Endpoint(slots, Metrics(slots))
     assert (await ask_asgi(endpoint, "/livez"))[0] == (await ask_asgi(endpoint, "/readyz"))[0] == 503
     async with slots:
-        until = time.monotonic() + 20
-        while not slots.is_ready and time.monotonic() < until:  # noqa: ASYNC110 - readiness has no event
-            await asyncio.sleep(0.01)
+        await eventually(lambda: slots.is_ready)
         status, body = await ask_asgi(endpoint, "/readyz")
         assert (status, json.loads(body)["ok"]) == (200, True)
         assert json.loads(body)["tick_age"] < 10
@@ -212,15 +212,21 @@ async def test_without_the_extra_metrics_say_how_to_have_some(slots: SlotQueue) 
     assert (status, body) == (501, b"no metrics: pip install 'slotqueue[metrics]'\n")
 
 
-async def test_a_blocked_event_loop_is_seen_from_the_thread(slots: SlotQueue) -> None:
+async def test_a_blocked_event_loop_is_seen_from_the_thread(slots: SlotQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    await slots.start()
+    await eventually(lambda: slots.is_ready)
     server = Server(Endpoint(slots), "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.port}/livez"
+    replica = slots._life._replica
+    assert replica is not None
     try:
-        url = f"http://127.0.0.1:{server.port}/livez"
-        asked = asyncio.get_running_loop().run_in_executor(None, _status, url)
-        time.sleep(0.3)  # noqa: ASYNC251 - this is what is tested
-        assert await asked == 503
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(_status, url).result() == 200  # the loop stands still until the answer is there
+            monkeypatch.setattr(replica.ticker, "turned_at", replica.clock.monotonic() - 61)
+            assert thread.submit(_status, url).result() == 503
     finally:
         await asyncio.to_thread(server.close)
+        await slots.stop()
 
 
 def _status(url: str) -> int:

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 import redis
 
+from tests.servers import free_port
+from tests.waiting import wait_until
+
 BIN = Path(sys.executable).parent
-
-
-def free_port() -> int:
-    with socket.socket() as some:
-        some.bind(("127.0.0.1", 0))
-        port: int = some.getsockname()[1]
-        return port
-
-
-def eventually(what: Callable[[], Any], *, within: float = 25.0, why: Callable[[], str] = str) -> Any:
-    """Wait until `what` returns something true, and return that."""
-    until = monotonic() + within
-    while not (found := what()):
-        assert monotonic() < until, f"not within {within} s: {why()}"
-        sleep(0.03)
-    return found
 
 
 class Serving:
@@ -69,7 +55,7 @@ class Serving:
 
     def has_replicas(self, count: int) -> set[int]:
         """Wait until so many processes tick."""
-        found: set[int] = eventually(lambda: len(pids := self.pids()) == count and pids, why=self.text)
+        found: set[int] = wait_until(lambda: len(pids := self.pids()) == count and pids, why=self.text)
         return found
 
     def slots(self, job: str) -> list[dict[str, str]]:
@@ -84,7 +70,7 @@ class Serving:
             found = [slot for slot in self.slots(job) if slot.get("state") == "done"]
             return found if len(found) >= count else []
 
-        found: list[dict[str, str]] = eventually(done, why=self.text)
+        found: list[dict[str, str]] = wait_until(done, why=self.text)
         return found
 
     def get(self, path: str) -> int:
@@ -100,7 +86,7 @@ class Serving:
             return 0
 
     def answers(self, path: str, status: int) -> None:
-        eventually(lambda: self.get(path) == status, why=self.text)
+        wait_until(lambda: self.get(path) == status, why=self.text)
 
     def terminate(self) -> float:
         """Ask for an orderly end; returns how many seconds it took."""

@@ -14,9 +14,8 @@ from starlette.applications import Starlette
 
 from slotqueue import SlotQueue
 from tests.embedding.conftest import Serve
-from tests.embedding.serving import eventually
 from tests.embedding.snippets import write_snippets
-from tests.enqueuers.bench import eventually as eventually_here
+from tests.waiting import eventually, wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -29,7 +28,7 @@ def test_a_reload_leaves_one_replica(serve: Serve, tmp_path: Path) -> None:
     assert "refreshing for" in server.text()
     app = tmp_path / "app.py"
     app.write_text(app.read_text() + "\n# another line\n")
-    eventually(lambda: len(pids := server.pids()) == 1 and pids != before, why=server.text)
+    wait_until(lambda: len(pids := server.pids()) == 1 and pids != before, why=server.text)
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ def composed(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 async def test_it_stands_in_an_applications_own_lifespan(composed: Any) -> None:
     app, slots = composed.app, composed.slots
     async with app.router.lifespan_context(app):
-        await eventually_here(lambda: slots.is_ready)
+        await eventually(lambda: slots.is_ready)
         assert app.state.pool
     assert not slots.is_ready
     assert app.state.pool == []

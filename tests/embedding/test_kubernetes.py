@@ -17,7 +17,7 @@ from fastapi import Response
 from slotqueue import Every, SlotQueue
 from tests.embedding.serving import BIN
 from tests.embedding.snippets import DOCS, write_snippets
-from tests.enqueuers.bench import eventually as eventually_here
+from tests.waiting import eventually
 
 PAGE = "kubernetes.md"
 
@@ -37,7 +37,7 @@ async def test_the_probes_are_routes_that_answer(probes: Any) -> None:
     response = Response()
     assert (probes.ready(response)["ticks"], response.status_code) == (False, 503)
     async with probes.app.router.lifespan_context(probes.app):
-        await eventually_here(lambda: probes.slots.is_ready)
+        await eventually(lambda: probes.slots.is_ready)
         assert (probes.ready(response)["ticks"], response.status_code) == (True, 200)
 
 

@@ -16,7 +16,7 @@ import pytest
 from slotqueue import Every, Policy, SlotQueue
 from slotqueue.events import Event, LoopDied, PassFailed, SlotClaimed, StoreLost
 from slotqueue.ticker import Ticker
-from tests.embedding.serving import eventually
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -53,13 +53,13 @@ def test_it_ticks_beside_the_application_in_one_thread(slots: SlotQueue) -> None
 def test_it_starts_again_after_a_stop(slots: SlotQueue) -> None:
     for _ in range(2):
         slots.start_thread()
-        eventually(lambda: slots.is_ready)
+        wait_until(lambda: slots.is_ready)
         assert slots.stop_thread()
 
 
 def test_jobs_come_and_go_from_another_thread(slots: SlotQueue) -> None:
     slots.start_thread()
-    eventually(lambda: slots.is_ready)
+    wait_until(lambda: slots.is_ready)
     ran = threading.Event()
     slots.job(Every(seconds=1), name="job")(ran.set)
     assert ran.wait(15)
@@ -76,7 +76,7 @@ def test_a_ticker_that_dies_is_critical_and_not_ready(
 
     monkeypatch.setattr(Ticker, "run", dies)
     slots.start_thread()
-    eventually(lambda: any(isinstance(event, LoopDied) for event in told))
+    wait_until(lambda: any(isinstance(event, LoopDied) for event in told))
     assert not slots.is_ready
     assert {record.levelname for record in caplog.records if "nobody foresaw this" in record.message} == {"CRITICAL"}
 
@@ -93,7 +93,7 @@ def test_nothing_connects_before_the_start() -> None:
 def test_the_application_may_ask_while_the_thread_ticks(slots: SlotQueue, told: list[Event]) -> None:
     slots.job(Every(seconds=1), name="job")(print)
     slots.start_thread()
-    eventually(lambda: slots.is_ready)
+    wait_until(lambda: slots.is_ready)
 
     async def ask() -> int:
         try:
@@ -103,7 +103,7 @@ def test_the_application_may_ask_while_the_thread_ticks(slots: SlotQueue, told: 
 
     for _ in range(20):
         assert asyncio.run(ask()) == 1
-    eventually(lambda: any(isinstance(event, SlotClaimed) for event in told))
+    wait_until(lambda: any(isinstance(event, SlotClaimed) for event in told))
     assert not [event for event in told if isinstance(event, PassFailed | StoreLost)]
 
 

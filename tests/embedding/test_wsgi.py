@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.embedding.conftest import Serve
-from tests.embedding.serving import eventually
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -25,7 +25,7 @@ def test_preloaded_workers_tick_and_the_master_does_not(serve: Serve) -> None:
     server.has_done("refresh_cache", 2)
     victim = min(pids)
     os.kill(victim, signal.SIGKILL)
-    later = eventually(lambda: server.pids() - pids, why=server.text)
+    later = wait_until(lambda: server.pids() - pids, why=server.text)
     assert server.process.pid not in later
     assert server.terminate() < 10
     assert server.pids() == {victim}, "who leaves in order says so"

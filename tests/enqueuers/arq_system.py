@@ -9,8 +9,8 @@ from typing import Any
 from arq.connections import RedisSettings, create_pool
 
 from slotqueue.enqueuers.arq import ArqEnqueuer
-from tests.enqueuers.bench import eventually
 from tests.enqueuers.systems import WorkerProcess
+from tests.waiting import eventually
 
 
 class ArqSystem:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import redis.asyncio
@@ -21,25 +19,13 @@ from slotqueue.policy import Policy
 from slotqueue.protocols import Enqueuer, Process
 from slotqueue.slots import Slot, from_ms, key_at, parse_key, to_ms
 from slotqueue.store import AsyncStore
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.enqueuers.systems import System
 
 PERIOD = timedelta(hours=1)
 _names = itertools.count(1)
-
-
-async def eventually(what: Callable[[], Any], *, within: float = 15.0, pause: float = 0.03) -> Any:
-    """Wait until `what` returns, or awaits to, something true, and return that."""
-    deadline = monotonic() + within
-    while True:
-        found = what()
-        if asyncio.iscoroutine(found):
-            found = await found
-        if found:
-            return found
-        assert monotonic() < deadline, f"not within {within} s"
-        await asyncio.sleep(pause)
 
 
 class Bench:

@@ -14,9 +14,9 @@ from typing import Any
 import celery
 
 from slotqueue.enqueuers.celery import CeleryEnqueuer
-from tests.enqueuers.bench import eventually
 from tests.enqueuers.systems import ROOT, WorkerProcess
 from tests.forked import ForkedCelery
+from tests.waiting import eventually
 
 
 class CeleryWorker(WorkerProcess):

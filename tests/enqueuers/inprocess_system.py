@@ -12,8 +12,8 @@ import redis.asyncio
 
 from slotqueue.jobs import Job
 from slotqueue.messages import Delivery, Message, Refused, Waiting
-from tests.enqueuers.bench import eventually
 from tests.enqueuers.systems import WorkerProcess
+from tests.waiting import eventually
 
 
 class InProcessSystem:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from slotqueue.protocols import Enqueuer
-from tests.enqueuers.bench import eventually
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 

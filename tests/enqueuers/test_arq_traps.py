@@ -11,7 +11,8 @@ from arq.jobs import Job, deserialize_result
 
 from slotqueue.answers import Word
 from tests.enqueuers.arq_system import ArqSystem
-from tests.enqueuers.bench import Bench, eventually
+from tests.enqueuers.bench import Bench
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
 

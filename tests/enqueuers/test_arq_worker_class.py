@@ -18,8 +18,8 @@ from slotqueue.enqueuers.arq.places import place_of
 from slotqueue.errors import ConfigurationError
 from slotqueue.guard import AsyncGuard
 from slotqueue.protocols import Process
-from tests.enqueuers.bench import eventually
 from tests.unit.guard_stage import Script, ScriptedStore, ScriptedSyncStore
+from tests.waiting import eventually
 
 calls: list[Any] = []
 

@@ -13,8 +13,9 @@ from slotqueue.enqueuers.celery import CeleryEnqueuer
 from slotqueue.enqueuers.celery.places import place_of, queues_listened_to
 from slotqueue.ops.checking import check
 from slotqueue.ops.site import Site
-from tests.enqueuers.bench import Bench, eventually
+from tests.enqueuers.bench import Bench
 from tests.enqueuers.celery_system import CelerySystem
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
 

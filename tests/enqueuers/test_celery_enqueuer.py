@@ -23,9 +23,9 @@ from slotqueue.errors import ConfigurationError
 from slotqueue.messages import Accepted, Delivery, Message, Refused, Slip
 from slotqueue.policy import terms_of
 from slotqueue.slots import to_ms
-from tests.enqueuers.bench import eventually
 from tests.rabbitmq import RabbitMQ, taken
 from tests.servers import Server, free_port
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.enqueuers.bench import Bench, eventually
+from tests.enqueuers.bench import Bench
 from tests.enqueuers.celery_system import CelerySystem
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
 

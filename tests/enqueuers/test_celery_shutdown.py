@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.enqueuers.bench import Bench, eventually
+from tests.enqueuers.bench import Bench
 from tests.enqueuers.celery_system import CelerySystem
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
 

@@ -11,9 +11,10 @@ import pytest
 
 from slotqueue.app import SlotQueue
 from slotqueue.enqueuers.celery import CeleryEnqueuer, guard_app
-from tests.enqueuers.bench import Bench, bench_for, eventually
+from tests.enqueuers.bench import Bench, bench_for
 from tests.enqueuers.celery_system import CelerySystem
 from tests.servers import Server
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(60)]
 

@@ -11,10 +11,11 @@ import pytest
 from slotqueue.answers import Word
 from slotqueue.messages import Accepted
 from slotqueue.slots import parse_key
-from tests.enqueuers.bench import PERIOD, Bench, eventually
+from tests.enqueuers.bench import PERIOD, Bench
 from tests.enqueuers.conftest import QUEUES
 from tests.enqueuers.systems import System
 from tests.servers import Server
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
 

@@ -20,8 +20,8 @@ from slotqueue import ConfigurationError, Every, Policy, SlotQueue, current_slot
 from slotqueue.enqueuers.inprocess import InProcessEnqueuer
 from slotqueue.events import Event, JobUnknown, SlotClaimed
 from slotqueue.guard_events import JobRaised, RunBegan, RunDone, RunFailed, RunLeftBehind, RunPostponed
-from tests.enqueuers.bench import eventually
 from tests.servers import Server
+from tests.waiting import eventually
 
 
 class Apps:

@@ -16,8 +16,9 @@ import pytest
 from slotqueue.slots import key_at, parse_key
 from tests.faults.arrows import GUARDED, IN_PROCESS, UNGUARDED, Fault
 from tests.fleet.deaths import STRUCK
-from tests.fleet.fleet import Child, Fleet, eventually
+from tests.fleet.fleet import Child, Fleet
 from tests.fleet.orders import Arrow
+from tests.waiting import eventually
 
 _PERIOD = timedelta(seconds=2)
 _ON_TIME_MS = 1000

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import redis
 
 from tests.fleet.deaths import STRUCK
 from tests.fleet.orders import VARIABLE, Orders
+from tests.waiting import eventually
 
 _ROOT = Path(__file__).parents[2]
 _APPLICATION = "tests.fleet.application"
-
-
-async def eventually(what: Callable[[], Any], *, within: float = 15.0, pause: float = 0.02, why: str = "") -> Any:
-    """Wait until `what` returns something true, and return that."""
-    deadline = monotonic() + within
-    while not (found := what()):
-        assert monotonic() < deadline, f"not within {within} s: {why or what}"
-        await asyncio.sleep(pause)
-    return found
 
 
 class Child:

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from slotqueue.slots import from_ms, key_at, parse_key
 from tests.fleet.fixtures import NewFleet
-from tests.fleet.fleet import Fleet, eventually
+from tests.fleet.fleet import Fleet
 from tests.fleet.hand import Hand
+from tests.waiting import eventually
 
 CLOCKS_OFF = (0, 600, -600, 180, -180)
 TICKS_LATE = (0, 0.1, 0.4, 1, 2)

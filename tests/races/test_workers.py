@@ -11,10 +11,10 @@ from arq.connections import RedisSettings
 from slotqueue.answers import Word
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from tests.fleet.fixtures import NewFleet
-from tests.fleet.fleet import eventually
 from tests.fleet.hand import Hand
 from tests.fleet.orders import Arrow
 from tests.servers import Server
+from tests.waiting import eventually
 
 _COUNT = 20
 

@@ -9,7 +9,7 @@ from slotqueue import Every, Policy, SlotQueue
 from slotqueue.background import BackgroundTicker
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.events import Event, TickingDisabled
-from tests.fleet.fleet import eventually
+from tests.waiting import eventually
 
 
 class App:

@@ -9,7 +9,7 @@ import sys
 
 from slotqueue.store.connections import blocking_client
 from slotqueue.testing.server import empty_database
-from tests.fleet.fleet import eventually
+from tests.waiting import eventually
 
 _KILLED = """
 import os, signal

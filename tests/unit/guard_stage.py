@@ -57,15 +57,20 @@ def _command(verb: str, *about: Any) -> Command[Any]:
 class Script:
     """What the store answers: for each verb a list, whose last entry stays; an exception is raised.
 
-    `asked` holds (verb, what) in order; `waiting` verbs are not answered before `go` is set.
+    `asked` holds (verb, what) in order; `waiting` verbs are not answered before `go` is set, and `arrived` is set once
+    one of them waits.
     """
 
     def __init__(self, **answers: list[Any]) -> None:
         self.answers = answers
         self.asked: list[tuple[Any, ...]] = []
         self.waiting: set[str] = set()
-        self.go = threading.Event()
+        self.arrived, self.go = threading.Event(), threading.Event()
         self.closed = 0
+
+    async def has_arrived(self) -> None:
+        """Wait until a verb waits for its answer."""
+        assert await asyncio.to_thread(self.arrived.wait, 5)
 
     def verbs_asked(self, *, but: tuple[str, ...] = ("heartbeat",)) -> list[str]:
         return [verb for verb, *_ in self.asked if verb not in but]
@@ -103,6 +108,7 @@ class ScriptedStore:
 
     async def run(self, command: Command[T]) -> T:
         if command.script in self.script.waiting:
+            self.script.arrived.set()
             await asyncio.to_thread(self.script.go.wait, 5)
         return cast("T", self.script.answer(command))
 
@@ -119,6 +125,7 @@ class ScriptedSyncStore:
 
     def run(self, command: Command[T]) -> T:
         if command.script in self.script.waiting:
+            self.script.arrived.set()
             self.script.go.wait(5)
         return cast("T", self.script.answer(command))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
@@ -13,6 +13,7 @@ from slotqueue import ConfigurationError, Every, Policy, SlotQueue
 from slotqueue.background import BackgroundTicker
 from slotqueue.jobs import Job
 from slotqueue.messages import Accepted, Delivery, Message, Waiting
+from tests.waiting import wait_until
 
 
 class Queue:
@@ -35,13 +36,6 @@ class Queue:
     async def close(self) -> None: ...
 
 
-def eventually(holds: Callable[[], object], within: float = 15.0) -> None:
-    until = time.monotonic() + within
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def queue() -> Queue:
     return Queue()
@@ -58,7 +52,7 @@ def ticker(redis_url: str, queue: Queue) -> Iterator[BackgroundTicker[SlotQueue]
 
 def test_it_ticks_beside_its_host_and_stops_when_told(ticker: BackgroundTicker[SlotQueue], queue: Queue) -> None:
     ticker.start()
-    eventually(lambda: len(queue.keys) >= 2)
+    wait_until(lambda: len(queue.keys) >= 2)
     began = time.monotonic()
     assert ticker.stop()
     assert time.monotonic() - began < 5
@@ -70,7 +64,7 @@ def test_it_ticks_beside_its_host_and_stops_when_told(ticker: BackgroundTicker[S
 def test_it_takes_jobs_in_while_it_ticks(ticker: BackgroundTicker[SlotQueue], queue: Queue) -> None:
     ticker.start()
     ticker.call(lambda: ticker.slots.add("second", Every(seconds=1)))
-    eventually(lambda: any(key.startswith("ran:second:") for key in queue.keys))
+    wait_until(lambda: any(key.startswith("ran:second:") for key in queue.keys))
 
 
 def test_a_thread_that_ends_by_itself_is_an_error_of_its_host(ticker: BackgroundTicker[SlotQueue]) -> None:
@@ -80,7 +74,7 @@ def test_a_thread_that_ends_by_itself_is_an_error_of_its_host(ticker: Background
     ticker.slots.run = run  # type: ignore[method-assign]
     ticker.start()
     with pytest.raises(RuntimeError, match="nobody foresaw this"):
-        eventually(ticker.check)
+        wait_until(ticker.check)
 
 
 def test_it_starts_once(ticker: BackgroundTicker[SlotQueue]) -> None:

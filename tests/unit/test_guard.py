@@ -18,6 +18,7 @@ from slotqueue.guard_events import EndUnwritten, LeaseLost, MessageDropped, RunB
 from slotqueue.hold import AsyncHold, Fail, Postpone, describe
 from slotqueue.protocols import ANY_FENCE
 from tests.unit.guard_stage import AWAY, Script, async_guard, slip
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.alone  # leases of a second
 
@@ -82,10 +83,10 @@ async def test_a_cancellation_during_begin_hands_the_granted_run_back() -> None:
     script.waiting.add("begin")
     async with guarding(script) as guard:
         beginning = asyncio.create_task(guard.begin(slip(), from_fence=ANY_FENCE))
-        await asyncio.sleep(0.05)
+        await script.has_arrived()
         beginning.cancel()
-        await asyncio.sleep(0.05)
-        assert not beginning.done()
+        _, waiting = await asyncio.wait({beginning}, timeout=0.05)  # time enough for a begin that gives in
+        assert waiting
         script.go.set()
         with pytest.raises(asyncio.CancelledError):
             await beginning
@@ -107,7 +108,7 @@ async def test_an_end_that_is_not_heard_is_given_up_when_the_process_must_go() -
                 pass
 
         running = asyncio.create_task(run())
-        await asyncio.sleep(0.05)
+        await script.has_arrived()
         hold.give_up_at(asyncio.get_running_loop().time())
         await asyncio.wait_for(running, 1)
         assert hold.outcome is None
@@ -162,9 +163,9 @@ async def test_a_cancellation_while_the_end_is_written_does_not_stop_the_writing
 
     async with guarding(script) as guard:
         working = asyncio.create_task(work(guard))
-        await asyncio.sleep(0.05)
+        await script.has_arrived()
         working.cancel()
-        await asyncio.sleep(0.05)
+        await asyncio.wait({working}, timeout=0.05)  # time enough for a writing that gives in
         script.go.set()
         assert await working == "well"
     assert script.verbs_asked() == ["begin", "finish"]
@@ -204,9 +205,9 @@ async def test_a_run_that_must_not_be_repeated_goes_on_past_its_lease() -> None:
     async with guarding(script, events) as guard:
         hold = await held(guard, lease=1, on_crash="skip")
         async with hold:
-            await asyncio.sleep(1.3)
+            await eventually(lambda: any(isinstance(event, LeaseLost) for event in events))
         assert hold.outcome is Word.YES
-    assert any(isinstance(event, LeaseLost) and not event.is_cancelled for event in events)
+    assert [event.is_cancelled for event in events if isinstance(event, LeaseLost)] == [False]
 
 
 @pytest.mark.parametrize("on_crash", ["skip", "complete"])
@@ -221,19 +222,19 @@ async def test_a_run_that_was_taken_over_is_cancelled(on_crash: str) -> None:
 
 
 async def test_a_stop_of_the_worker_is_not_mistaken_for_our_own_cancellation() -> None:
-    script = Script(heartbeat=[AWAY])
+    script, cleaning_up = Script(heartbeat=[AWAY]), asyncio.Event()
 
     async def work(guard: AsyncGuard) -> None:
         async with await held(guard, lease=1):
             try:
                 await asyncio.sleep(10)
             except asyncio.CancelledError:
-                await asyncio.sleep(0.2)  # cleaning up, when the worker is stopped too
-                raise
+                cleaning_up.set()
+                await asyncio.sleep(10)
 
     async with guarding(script) as guard:
         working = asyncio.create_task(work(guard))
-        await asyncio.sleep(1.1)
+        await asyncio.wait_for(cleaning_up.wait(), 5)
         working.cancel()
         with pytest.raises(asyncio.CancelledError):
             await working
@@ -255,7 +256,7 @@ async def test_code_that_blocks_the_loop_keeps_its_lease() -> None:
         hold = await held(guard, lease=1)
         async with hold:
             time.sleep(1.5)  # noqa: ASYNC251 - that is the point
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
         assert hold.outcome is Word.YES
     assert sum(verb == "heartbeat" for verb, *_ in script.asked) >= 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -18,15 +18,9 @@ from slotqueue.guard import SyncGuard, worker_process
 from slotqueue.guard_events import HeartbeatBack, HeartbeatTroubled, LeaseLost, WorkerEnlisted
 from slotqueue.sync_hold import SyncHold
 from tests.unit.guard_stage import AWAY, Script, slip, sync_guard
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.alone  # leases of a second
-
-
-def eventually(what: Callable[[], object], within: float = 5.0) -> None:
-    deadline = time.monotonic() + within
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -79,7 +73,7 @@ def test_a_run_in_a_thread_that_was_taken_over_is_reported_once() -> None:
     with guarding(script, events) as guard:
         hold = held(guard)
         with hold:
-            eventually(lambda: sum(verb == "heartbeat" for verb, *_ in script.asked) >= 2)
+            wait_until(lambda: sum(verb == "heartbeat" for verb, *_ in script.asked) >= 2)
     assert hold.outcome is Word.STALE
     assert sum(isinstance(event, LeaseLost) for event in events) == 1
 
@@ -87,7 +81,7 @@ def test_a_run_in_a_thread_that_was_taken_over_is_reported_once() -> None:
 def test_one_heartbeat_serves_all_runs_in_one_round_trip() -> None:
     script = Script()
     with guarding(script) as guard, held(guard), held(guard, lease=2), held(guard, lease=60):
-        eventually(lambda: any(verb == "heartbeat" for verb, *_ in script.asked))
+        wait_until(lambda: any(verb == "heartbeat" for verb, *_ in script.asked))
         assert [each.name.startswith("slotqueue heartbeat") for each in threading.enumerate()].count(True) == 1
     beats = [runs for verb, *runs in script.asked if verb == "heartbeat"]
     assert len(beats[0]) == 3
@@ -103,7 +97,7 @@ def test_leases_are_renewed_every_third_of_the_shortest() -> None:
 def test_trouble_is_reported_once_and_tried_again_sooner() -> None:
     script, events = Script(heartbeat=[AWAY, AWAY, AWAY, [Verdict(Word.YES)]]), list[object]()
     with guarding(script, events) as guard, held(guard) as _:
-        eventually(lambda: any(isinstance(event, HeartbeatBack) for event in events), within=1.2)
+        wait_until(lambda: any(isinstance(event, HeartbeatBack) for event in events), within=1.2)
     assert sum(isinstance(event, HeartbeatTroubled) for event in events) == 1
 
 
@@ -112,7 +106,7 @@ def test_nothing_ends_the_heartbeat() -> None:
     with guarding(script, events) as guard:
         hold = held(guard)
         with hold:
-            eventually(lambda: hold.lease.left() > 0.5 and len(script.asked) > 2)
+            wait_until(lambda: hold.lease.left() > 0.5 and len(script.asked) > 2)
     assert any(isinstance(event, PassFailed) for event in events)
 
 
@@ -129,7 +123,7 @@ def test_a_worker_enlists_as_soon_as_it_can_and_leaves_at_its_end() -> None:
         before = time.monotonic()
         guard.start()
         assert time.monotonic() - before < 0.5
-        eventually(lambda: events and isinstance(events[-1], WorkerEnlisted))
+        wait_until(lambda: events and isinstance(events[-1], WorkerEnlisted))
     assert script.verbs_asked() == ["enlist", "enlist", "enlist", "leave"]
     assert script.closed == 2
 
@@ -151,7 +145,7 @@ def test_a_forked_child_has_a_heartbeat_of_its_own() -> None:
             try:
                 script.asked.clear()
                 with held(guard):
-                    eventually(lambda: any(verb == "heartbeat" for verb, *_ in script.asked))
+                    wait_until(lambda: any(verb == "heartbeat" for verb, *_ in script.asked))
                 beats = [runs for verb, *runs in script.asked if verb == "heartbeat"]
                 os._exit(0 if [len(runs) for runs in beats[:1]] == [1] else 3)
             finally:

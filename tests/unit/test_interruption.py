@@ -13,6 +13,7 @@ from slotqueue.guard_events import LeaseLost
 from slotqueue.interruption import Interruption, RunInterrupted
 from slotqueue.sync_hold import SyncHold
 from tests.unit.guard_stage import AWAY, Script, slip, sync_guard
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.alone,
@@ -86,7 +87,7 @@ def test_past_its_lease_a_complete_run_is_interrupted_and_a_skip_run_goes_on(on_
             assert not hold.is_taken_over
         else:
             with hold:
-                time.sleep(1.5)
+                wait_until(lambda: any(isinstance(event, LeaseLost) for event in events))
     finally:
         guard.stop()
     (lost,) = [event for event in events if isinstance(event, LeaseLost)]

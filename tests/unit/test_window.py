@@ -28,4 +28,5 @@ def test_the_first_follows_any_earlier_instant_and_none_follows_the_last() -> No
 def test_the_last_stays_the_latest_and_none_is_before_the_first() -> None:
     assert WINDOW.latest_at(START + timedelta(days=1)) == FIRES[2]
     assert WINDOW.latest_at(FIRES[1]) == FIRES[1]
+    assert WINDOW.latest_at(START) == FIRES[0]
     assert WINDOW.latest_at(START - SECOND) is None
