@@ -10,6 +10,7 @@
     ├── InvalidSlotKey              a text that is no slot key; also a ValueError
     ├── NotInSlot                   `current_slot()` outside a job; also a LookupError
     └── StoreUnavailable            Redis cannot be reached or refuses to work; asking again may help
+        └── WrongStore              it is there, and not for this application: only other settings help
 
 A lost race, a stale fence or a duplicate message is no error: those are answers, see `slotqueue.answers`.
 """
@@ -74,6 +75,14 @@ class StoreUnavailable(SlotQueueError):
     """Redis cannot be reached, or refuses to work: loading, read-only, out of memory, a right that is missing.
 
     Nothing is known of the effect of the call that raised it; every verb may be asked again.
+    """
+
+
+class WrongStore(StoreUnavailable):
+    """Redis is there, and not for an application with these settings: asking again helps once somebody changes them.
+
+    The namespace belongs to another application, or the server is a node of a cluster that was named as if it stood
+    alone. `slotqueue run` ends at once; what runs inside of another application does not take that down.
     """
 
 

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from slotqueue.errors import SlotQueueError, StoreUnavailable
+from slotqueue.errors import SlotQueueError, StoreUnavailable, WrongStore
 
 FOUND_SOMETHING = 1
 USAGE = 2
@@ -27,7 +27,8 @@ class Wrong(click.ClickException):
 
 def exit_code_of(error: SlotQueueError) -> int:
     """3 where Redis is unavailable, 2 for all that the caller can put right."""
-    return UNAVAILABLE if isinstance(error, StoreUnavailable) else USAGE
+    is_away = isinstance(error, StoreUnavailable) and not isinstance(error, WrongStore)
+    return UNAVAILABLE if is_away else USAGE
 
 
 def say(problem: str) -> None:

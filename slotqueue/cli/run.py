@@ -15,7 +15,8 @@ from slotqueue.cli.logs import log_to_stderr
 from slotqueue.cli.options import app_argument, log_option
 from slotqueue.cli.stopping import Stop, Stopped
 from slotqueue.cli.teaching import Taught
-from slotqueue.errors import MissingExtra, SlotQueueError
+from slotqueue.disabled import is_disabled
+from slotqueue.errors import MissingExtra, SlotQueueError, WrongStore
 from slotqueue.http import Endpoint, Server, address
 from slotqueue.ops.words import count
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("slotqueue")
 _LOOK_EVERY_SECONDS = 0.05
+_ASK_SECONDS = 4.0
 
 
 @click.command(
@@ -48,7 +50,9 @@ _LOOK_EVERY_SECONDS = 0.05
 def run(ctx: click.Context, app: str | None, log_level: str, http: str | None, job_labels: int) -> None:
     """Tick and sweep until told to stop: one replica. Start as many as you like, anywhere; they share the work.
 
-    Prints "ready: ..." to stdout after its first pass, and logs to stderr. While Redis is away it keeps trying.
+    Prints "ready: ..." to stdout after its first pass, and logs to stderr. While Redis is away it keeps trying. Where
+    Redis answers that it is the wrong one (the namespace is another application's, or it is a node of a cluster that
+    was named as if it stood alone), it ends at once with exit code 2.
     SIGTERM, SIGHUP or Ctrl-C: it finishes the enqueue in hand and leaves within 5 s with exit code 0, also while Redis
     is unreachable. A second signal ends it at once.
 
@@ -77,11 +81,31 @@ async def _run(slots: SlotQueue, stop: Stop, place: tuple[str, int] | None, job_
         click.echo(f"http: http://{server.host}:{server.port}/metrics, /livez and /readyz")
     ready = asyncio.create_task(_say_when_ready(slots))
     try:
+        await _refuse_a_wrong_store(slots, event)
         await slots.run(event)
     finally:
         ready.cancel()
         if server is not None:
             await asyncio.to_thread(server.close)
+
+
+async def _refuse_a_wrong_store(slots: SlotQueue, stopping: asyncio.Event) -> None:
+    """Ask once before the start: a supervisor sees a process that ends, and nobody sees one that tries in vain.
+
+    Raises:
+        WrongStore: only other settings help. An outage is no reason not to start.
+    """
+    if is_disabled():
+        return
+    asking = asyncio.create_task(slots.store.run(slots.store.verbs.open_keys(0, 1)))
+    hearing = asyncio.create_task(stopping.wait())
+    await asyncio.wait((asking, hearing), timeout=_ASK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    for each in (asking, hearing):
+        each.cancel()
+    answer, _ = await asyncio.gather(asking, hearing, return_exceptions=True)
+    if isinstance(answer, WrongStore):
+        await slots.close()
+        raise answer
 
 
 def _metrics(slots: SlotQueue, job_labels: int) -> Metrics | None:

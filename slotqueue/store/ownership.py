@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slotqueue.errors import ConfigurationError, StoreUnavailable
+from slotqueue.errors import ConfigurationError, WrongStore
 from slotqueue.store.commands import Commands
 
 _SAID_AGAIN_WITH = frozenset({"register", "enlist"})
@@ -37,11 +37,11 @@ class Ownership:
         """Take in whose the namespace is.
 
         Raises:
-            StoreUnavailable: another application's; asked again, it may be free one day.
+            WrongStore: another application's; asked again, it may be free one day.
         """
         self._is_sure = owner == self.app
         if not self._is_sure:
-            raise StoreUnavailable(
+            raise WrongStore(
                 f"Redis at {where}: the namespace {self._namespace!r} belongs to the app {owner!r}, and this is "
                 f"{self.app!r}: give it a namespace of its own"
             )

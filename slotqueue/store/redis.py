@@ -48,7 +48,8 @@ class _Runner:
     def unavailable(self, error: BaseException, script: str | None = None) -> StoreUnavailable:
         """Say in one line why this Redis does not answer, where a script was sent with a look at its source."""
         source = source_of(script) if script is not None else ""
-        return unavailable(self.place.said, error, self.verbs.keys.namespace, source)
+        namespace, is_cluster = self.verbs.keys.namespace, self.place.is_cluster
+        return unavailable(self.place.said, error, namespace, source, is_cluster=is_cluster)
 
     def _script(self, client: Any, name: str) -> Any:  # noqa: ANN401 - redis-py's, of either kind
         scripts = self._scripts.setdefault(client, {})

@@ -144,6 +144,18 @@ def test_an_application_that_cannot_be_loaded_ends_it_with_2(start: Start) -> No
     assert len(run.err.splitlines()) == 1
 
 
+def test_a_namespace_of_another_application_ends_it_with_2(
+    write_app: WriteApp, start: Start, stage: Stage, redis_url: str
+) -> None:
+    stage.redis.set("ran:app", "shop", ex=60)
+    write_app(f"slots = SlotQueue({redis_url!r}, enqueuer=fake, app='billing')\n")
+    run = start("run", "app:slots")
+    assert run.process.wait(20) == 2
+    assert "belongs to the app 'shop', and this is 'billing': give it a namespace of its own" in run.err
+    assert len(run.err.splitlines()) == 1
+    assert run.out == ""
+
+
 def test_the_password_stays_out_of_every_line(write_app: WriteApp, start: Start) -> None:
     write_app(EVERY_SECOND, "redis://user:hunter2@127.0.0.1:1/0")
     run = start("run", "app:slots")

@@ -8,7 +8,7 @@ import redis
 import redis.exceptions
 import redis.sentinel
 
-from slotqueue.errors import StoreUnavailable
+from slotqueue.errors import StoreUnavailable, WrongStore
 
 UNREACHABLE = (redis.RedisError, redis.exceptions.RedisClusterException, OSError, TimeoutError)
 """What a call to Redis may raise for reasons that are not ours."""
@@ -43,7 +43,9 @@ def is_read_only(error: BaseException) -> bool:
     return is_wrapped or isinstance(error, redis.exceptions.ReadOnlyError)
 
 
-def unavailable(where: str, error: BaseException, namespace: str = "", source: str = "") -> StoreUnavailable:
+def unavailable(
+    where: str, error: BaseException, namespace: str = "", source: str = "", *, is_cluster: bool = False
+) -> StoreUnavailable:
     """Say in one line which Redis does not answer, why, and where that helps what to do.
 
     Args:
@@ -51,9 +53,11 @@ def unavailable(where: str, error: BaseException, namespace: str = "", source: s
         error: what the client raised.
         namespace: what every key begins with.
         source: of the script that was sent, where one was.
+        is_cluster: whether it is asked as a cluster; else a node of one that answers so was named as if it stood alone.
     """
-    text = _missing_right(str(error), namespace, source) or _of_a_cluster(error, namespace) or _in_short(error)
-    return StoreUnavailable(f"Redis at {where}: {text}")
+    if not is_cluster and (text := _of_a_cluster(error, namespace)):
+        return WrongStore(f"Redis at {where}: {text}")
+    return StoreUnavailable(f"Redis at {where}: {_missing_right(str(error), namespace, source) or _in_short(error)}")
 
 
 def _in_short(error: BaseException) -> str:
