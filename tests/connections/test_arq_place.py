@@ -14,6 +14,7 @@ from arq.worker import Worker, get_kwargs
 from slotqueue import ConfigurationError, Every, Policy, SlotQueue, current_slot
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.protocols import Process
+from tests.connections.conftest import TlsServer
 from tests.connections.steps import opened
 from tests.servers import Server
 
@@ -47,10 +48,9 @@ async def send(ctx: dict[str, Any]) -> None:
     began.append(current_slot().key)
 
 
-async def _run_one_slot(url: str) -> None:
+async def _run_one_slot(url: str, settings: RedisSettings) -> None:
     """Let a replica send a slot, and a worker of arq run it."""
     began.clear()
-    settings = RedisSettings.from_dsn(url)
     slots = SlotQueue(url, enqueuer=ArqEnqueuer(), defaults=Policy(on_crash="complete"))
     slots.add("mail", Every(seconds=1), task="send")
 
@@ -74,5 +74,14 @@ async def _run_one_slot(url: str) -> None:
 async def test_arq_over_a_unix_socket_takes_it_from_the_application(unix_server: tuple[Server, Path]) -> None:
     server, socket = unix_server
     url = f"unix://{socket}?db=1"
-    await _run_one_slot(url)
+    await _run_one_slot(url, RedisSettings.from_dsn(url))
     server.flush()
+
+
+@pytest.mark.filterwarnings("ignore:Call to deprecated close:DeprecationWarning")  # arq's own
+async def test_arq_over_tls_takes_its_certificates_from_the_application(tls_server: TlsServer) -> None:
+    files = {"ssl_certfile": str(tls_server.certificate), "ssl_keyfile": str(tls_server.certificate)}
+    files["ssl_ca_certs"] = str(tls_server.ca)
+    settings = RedisSettings(port=tls_server.port, conn_timeout=10, ssl=True, **files)  # type: ignore[arg-type]
+    await _run_one_slot(f"rediss://localhost:{tls_server.port}/0?{tls_server.query}&ssl_check_hostname=yes", settings)
+    tls_server.server.flush()

@@ -28,7 +28,7 @@ from arq.jobs import Deserializer, Serializer
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
 from slotqueue.enqueuers.arq.payload import check_arguments, payload_of, why_given_up
-from slotqueue.enqueuers.arq.places import place_of
+from slotqueue.enqueuers.arq.places import place_of, tls_options
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
 from slotqueue.messages import Accepted, Delivery, Message, Refused, Waiting
@@ -110,8 +110,9 @@ class ArqEnqueuer:
                 "arq cannot read the URL of the SlotQueue's Redis; give ArqEnqueuer(RedisSettings(...))",
                 argument="enqueuer",
             ) from None
-        # arq takes user and password from the URL as they stand there, escapes and all.
-        self._settings = replace(settings, username=_plain(settings.username), password=_plain(settings.password))
+        # arq takes user and password from the URL as they stand there, escapes and all, and leaves the options.
+        user, password = _plain(settings.username), _plain(settings.password)
+        self._settings = replace(settings, username=user, password=password, **tls_options(url))
 
     @property
     def place(self) -> str:
