@@ -26,6 +26,17 @@ def read_queue(app: Any) -> SlotQueue:  # noqa: ANN401 - Celery is untyped
     return queue_of(app, settings, [entry_of(said, app, settings.defaults) for said in reader.schedule.values()])
 
 
+def load_queue(app: Any) -> SlotQueue:  # noqa: ANN401 - as above
+    """Import what a Celery application names, as its beat does, and read its `SlotQueue`.
+
+    Raises:
+        ConfigurationError: see `read_queue`.
+    """
+    app.loader.init_worker()
+    app.finalize()
+    return read_queue(app)
+
+
 def read_schedule(scheduler: Any) -> None:  # noqa: ANN401 - as above
     """Fill a scheduler of Celery's with the beat schedule and with what Celery itself wants done."""
     scheduler.merge_inplace(scheduler.app.conf.beat_schedule)

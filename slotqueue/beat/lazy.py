@@ -9,9 +9,9 @@ from typing import Any
 
 from celery.beat import BeatLazyFunc
 
+from slotqueue.enqueuers.celery import CeleryEnqueuer
 from slotqueue.jobs import Job
 from slotqueue.messages import Delivery, Message, Refused, Waiting
-from slotqueue.protocols import Enqueuer
 
 
 class LazyEnqueuer:
@@ -23,21 +23,22 @@ class LazyEnqueuer:
         enqueuer: takes the messages.
     """
 
-    def __init__(self, enqueuer: Enqueuer) -> None:
+    def __init__(self, enqueuer: CeleryEnqueuer) -> None:
         self.enqueuer = enqueuer
         self.kind = enqueuer.kind
 
-    def use_default(self, url: str) -> None:
-        """Pass on the Redis that the application named."""
-        use_default = getattr(self.enqueuer, "use_default", None)
-        if use_default is not None:
-            use_default(url)
+    @property
+    def place(self) -> str:
+        """Where the broker is, without a password."""
+        return self.enqueuer.place
+
+    def queue_of(self, job: Job) -> str | None:
+        """Name the queue that a job is sent to; None where an exchange decides that."""
+        return self.enqueuer.queue_of(job)
 
     def prepare(self) -> None:
         """Get ready for the first message."""
-        prepare = getattr(self.enqueuer, "prepare", None)
-        if prepare is not None:
-            prepare()
+        self.enqueuer.prepare()
 
     def check(self, job: Job) -> None:
         """See `Enqueuer.check`; what a lazy argument will be is not known yet."""

@@ -57,9 +57,10 @@ _EXAMPLES = (
 def main() -> None:
     """Schedules on every replica, each slot decided once.
 
-    Name the application as MODULE:ATTRIBUTE, where ATTRIBUTE is a SlotQueue, or set SLOTQUEUE_APP. The current folder
-    is on the Python path. Verbs that ask (`status`, `show` and their like) or act (`retry`, `pause` and their like)
-    and `jobs` also work without code: --redis URL, or SLOTQUEUE_REDIS.
+    Name the application as MODULE:ATTRIBUTE, where ATTRIBUTE is a SlotQueue, or a Celery application whose beat
+    schedule is meant, or set SLOTQUEUE_APP. The current folder is on the Python path. Verbs that ask (`status`, `show`
+    and their like) or act (`retry`, `pause` and their like) and `jobs` also work without code: --redis URL, or
+    SLOTQUEUE_REDIS.
 
     Exit codes: 0 done, 1 found something wrong, 2 the command cannot be carried out as it was given, 3 Redis is
     unavailable; 130 after Ctrl-C, but for `run`, which then ends in order with 0.

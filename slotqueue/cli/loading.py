@@ -1,4 +1,4 @@
-"""MODULE:ATTRIBUTE -> the `SlotQueue`; where that fails, what to do about it."""
+"""MODULE:ATTRIBUTE -> the `SlotQueue`, or that of a Celery application's beat schedule; else what to do about it."""
 
 from __future__ import annotations
 
@@ -53,9 +53,27 @@ def load_app(named: str | None) -> SlotQueue:
         if not hasattr(found, name):
             raise Wrong(f"the module {module_name!r} has no {attribute!r}; {_instead(module, attribute)}")
         found = getattr(found, name)
+    if _is_celery(found):
+        return _read_beat_schedule(found)
     if not isinstance(found, SlotQueue):
         raise Wrong(f"{text} is no SlotQueue, it is a {type(found).__name__}; {_instead(module, attribute)}")
     return found
+
+
+def _is_celery(found: object) -> bool:
+    """Whether it is a Celery application; whoever has one has imported Celery."""
+    celery = sys.modules.get("celery")
+    return celery is not None and isinstance(found, celery.Celery)
+
+
+def _read_beat_schedule(app: object) -> SlotQueue:
+    """The `SlotQueue` of a Celery application that has none in its code: what its beats would send."""
+    from slotqueue.beat.application import load_queue
+
+    try:
+        return load_queue(app)
+    except ConfigurationError as error:
+        raise Misconfigured(str(error)) from error
 
 
 def _check_form(text: str, module_name: str, attribute: str) -> None:
