@@ -71,6 +71,7 @@ async def _live(store: AsyncStore, blocking: BlockingStore, namespace: str) -> N
     assert [each.word for each in claims.verdicts] == [Word.WON, Word.WON]
     gap = Gap(job, to_ms(slot.fire_time), to_ms(slot.fire_time) + 1000, "older than the lookback")
     assert await run(verbs.miss([gap], replica="r1", epoch=epoch)) == [to_ms(slot.fire_time)]
+    assert await run(verbs.count_missed({job.name: 1})) == 1
     assert [each.word for each in await run(verbs.confirm([slip]))] == [Word.QUEUED]
     assert [each.word for each in await run(verbs.release([(slip_of(job, other), Refused("no"))]))] == [Word.RELEASED]
     open_keys = await run(verbs.open_keys(0, 10))
@@ -90,7 +91,22 @@ async def _live(store: AsyncStore, blocking: BlockingStore, namespace: str) -> N
     assert [each.word for each in await run(verbs.confirm([taken.slip]))] == [Word.QUEUED]
     assert (await run(verbs.reject(other.key, 1, "unknown task"))).word is Word.DEAD
     await _read(store, namespace, slot.key, other.key)
+    await _fail(store, blocking, namespace)
     assert await run(verbs.leave("r1")) == 1
+
+
+async def _fail(store: AsyncStore, blocking: BlockingStore, namespace: str) -> None:
+    """End a run by each side, as a failure."""
+    job = job_called("report")
+    slots = [slot_of(job, namespace, ago) for ago in (60, 3660)]
+    known = [Known(job.name, job.schedule_version)]
+    epoch = (await store.run(store.verbs.register(Process("r1"), known, epoch="e", is_last=True))).epoch
+    await store.run(store.verbs.claim([Offer(job, slot) for slot in slots], replica="r1", epoch=epoch))
+    for slot, is_blocking in zip(slots, (False, True), strict=True):
+        begun = await store.run(store.verbs.begin(slip_of(job, slot), token="t", worker="w1", from_fence=""))
+        assert isinstance(begun, Run)
+        failed = store.verbs.fail(begun, "no such customer")
+        assert (blocking.run(failed) if is_blocking else await store.run(failed)).word is Word.DEAD
 
 
 async def _read(store: AsyncStore, namespace: str, done: str, dead: str) -> None:

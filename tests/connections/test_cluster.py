@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis.asyncio.cluster
 import redis.cluster
 
-from slotqueue import Every, Policy, SlotQueue, StoreUnavailable
+from slotqueue import Every, Policy, SlotQueue
 from slotqueue.answers import Run
+from slotqueue.errors import WrongStore
 from slotqueue.events import DataLost, Event, ServerChanged
+from slotqueue.hold import AsyncHold
 from slotqueue.ops.checking import check
 from slotqueue.ops.findings import Severity
 from slotqueue.ops.site import Site
 from slotqueue.protocols import Process
 from slotqueue.store.checks import Health, Level, check_redis
+from slotqueue.store.scripts import source_of
 from tests.connections import desk, documents
-from tests.connections.clusters import three_nodes
+from tests.connections.clusters import replica_of, three_nodes
 from tests.connections.enqueuers import Listing
+from tests.connections.replication import in_step
 from tests.connections.steps import live_a_life, opened
 from tests.servers import Server
 
 TAGGED = "{ran}"
+LUA = Path(__file__).parents[2] / "slotqueue" / "store" / "lua"
+SCRIPTS = {path.stem for path in LUA.glob("*.lua")} - {"record", "overlap", "by_hand"}  # parts of others
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +57,35 @@ async def test_every_verb_works_on_whichever_node_the_namespace_lies(
     assert sum(_has_data(node) for node in nodes) == 1
 
 
-async def test_all_that_an_operator_asks_and_does_works(cluster: str) -> None:
+async def test_every_script_runs_there_for_an_operator_and_for_a_replica(cluster: str, nodes: list[Server]) -> None:
+    for node in nodes:
+        node.ask("SCRIPT FLUSH")
+    await live_a_life(cluster, TAGGED)
+    for node in nodes:
+        node.flush()
     await desk.sit_down(cluster, TAGGED)
+    await _lose_all(cluster, nodes)
+    owner = next(node for node in nodes if _owns(node, TAGGED))
+    assert {name for name in SCRIPTS if not _has_script(owner, name)} == set()
+
+
+async def _lose_all(cluster: str, nodes: list[Server]) -> None:
+    """Let a replica with a stored job find Redis empty: it tells what it knows."""
+    listing, events = Listing(), list[Event]()
+    slots = SlotQueue(
+        cluster, namespace=TAGGED, enqueuer=listing, defaults=Policy(on_crash="complete"), on_event=events.append
+    )
+    async with slots:
+        await slots.store.run(slots.store.verbs.enlist(Process("w1", tasks=("listing:digest",))))
+        await slots.ops.put("digest", Every(seconds=1), enqueuer="listing")
+        await listing.next()
+        await listing.next()
+        for node in nodes:
+            node.flush()
+        while not [event for event in events if isinstance(event, DataLost)]:
+            await listing.next()
+        assert [each.name for each in await slots.ops.stored()] == ["digest"]
+        assert await slots.store.client.zscore(f"{TAGGED}:tasks", "listing:digest")
 
 
 async def test_a_client_of_the_cluster_tells_where_it_is(nodes: list[Server], cluster: str) -> None:
@@ -102,6 +139,41 @@ async def test_a_node_that_takes_the_hash_slot_over_is_found(cluster: str, nodes
     _move(nodes, TAGGED)
 
 
+async def test_a_node_whose_replica_takes_over_costs_no_slot() -> None:
+    listing, events = Listing(), list[Event]()
+    with contextlib.ExitStack() as stack:
+        nodes = stack.enter_context(three_nodes())
+        owner = next(node for node in nodes if _owns(node, TAGGED))
+        heir = stack.enter_context(replica_of(owner))
+        slots = SlotQueue(
+            "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in nodes),
+            namespace=TAGGED,
+            enqueuer=listing,
+            defaults=Policy(on_crash="complete", lookback=20),
+            on_event=events.append,
+        )
+        slots.add("mail", Every(seconds=1))
+        guard = slots._systems.open_guard(Process("w1", tasks=("listing:mail",)))
+        guard.start()
+        async with slots:
+            hold = await guard.begin((message := await listing.next()).slip, from_fence="")
+            assert isinstance(hold, AsyncHold)
+            in_step(owner)
+            await asyncio.to_thread(owner.kill)
+            heir.ask("CLUSTER FAILOVER TAKEOVER")
+            while not [event for event in events if isinstance(event, ServerChanged)]:
+                await listing.next()
+            async with hold:
+                pass
+            (kept,) = await Site(slots.store, TAGGED).reader.slots([message.slip.key])
+            await listing.next()
+        await guard.stop()
+    assert kept.record is not None
+    assert kept.record.state == "done"
+    fires = {message.slip.fire for message in listing.messages}
+    assert fires == set(range(min(fires), max(fires) + 1, 1000))
+
+
 async def test_replicas_are_waited_for_at_the_node_of_the_namespace(cluster: str, nodes: list[Server]) -> None:
     for node in nodes:
         node.ask("SCRIPT FLUSH")
@@ -135,7 +207,7 @@ async def test_a_node_that_is_asked_as_if_it_were_alone_says_so_in_one_line(
 ) -> None:
     wrong = next(node for node in nodes if not _owns(node, namespace))
     async with opened(wrong.url, namespace) as store:
-        with pytest.raises(StoreUnavailable, match=f"node of a cluster: .*{write}") as caught:
+        with pytest.raises(WrongStore, match=f"node of a cluster: .*{write}") as caught:
             await store.run(store.verbs.register(Process("r1"), [], epoch="e", is_last=True))
         assert "\n" not in str(caught.value)
         health: Health = await check_redis(store)
@@ -148,6 +220,12 @@ async def test_a_node_that_is_asked_as_if_it_were_alone_says_so_in_one_line(
 
 def _has_data(node: Server) -> bool:
     return node.ask("DBSIZE") != "0"
+
+
+def _has_script(node: Server, name: str) -> bool:
+    with redis.Redis(port=node.port) as client:
+        (has,) = client.script_exists(hashlib.sha1(source_of(name).encode()).hexdigest())
+    return bool(has)
 
 
 def _owns(node: Server, namespace: str) -> bool:
