@@ -160,6 +160,7 @@ class Model:
         if record is None:
             return self._begin_without_record(now, slot, message, token)
         if record.state == "running" and record.token == token:
+            self._wait(now, slot, record, record.terms.lease)
             return "run"
         if record.state in {"dead", "lost", "skipped", "missed"}:
             return "over"

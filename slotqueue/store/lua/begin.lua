@@ -66,6 +66,7 @@ end
 
 local state = record.state
 if state == 'running' and record.token == token then
+  set_deadline(slot, record.terms, now + record.terms.lease) -- who asks again counts its lease from this question on
   return {'run', record.fence, record.spent + 1, record.text}
 end
 if state == 'done' then return {'done'} end
