@@ -21,7 +21,7 @@ from typing import Any, Self
 from tests.servers import ServerFailed, ServerMissing, free_port
 
 _PROGRAMS = (Path("/usr/lib/rabbitmq/bin/rabbitmq-server"), Path("/usr/local/lib/rabbitmq/bin/rabbitmq-server"))
-_READY_WITHIN_S = 60.0
+_READY_WITHIN_S = 120.0
 _STOP_WITHIN_S = 15.0
 
 
@@ -40,11 +40,13 @@ class RabbitMQ:
         self._program, self._epmd = found[0], epmd
         self._folder = tempfile.TemporaryDirectory(prefix="slotqueue-rabbitmq-")
         self._port = 0
+        self._environment: dict[str, str] = {}
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         try:
-            self._start()
+            self._prepare()
+            self.start()
         except BaseException:
             self.close()
             raise
@@ -55,7 +57,12 @@ class RabbitMQ:
 
     @property
     def url(self) -> str:
-        return f"amqp://guest:guest@127.0.0.1:{self._port}//"
+        return self.url_at(self._port)
+
+    @staticmethod
+    def url_at(port: int) -> str:
+        """The URL of what leads to the node, such as a proxy."""
+        return f"amqp://guest:guest@127.0.0.1:{port}//"
 
     @property
     def port(self) -> int:
@@ -68,6 +75,29 @@ class RabbitMQ:
     def resume(self) -> None:
         self._signal(self._processes[-1], signal.SIGCONT)
 
+    def kill(self) -> None:
+        """End the node where it stands; what it has confirmed is on its disk."""
+        node = self._processes.pop()
+        self._signal(node, signal.SIGKILL)
+        node.wait(_STOP_WITHIN_S)
+
+    def drop_data(self) -> None:
+        """Forget all queues and messages of a node that was killed."""
+        shutil.rmtree(Path(self._folder.name) / "data")
+
+    def start(self) -> None:
+        """Start the node, the first time or again, on the same port, and wait until it answers.
+
+        Raises:
+            ServerFailed: it did not come up.
+        """
+        self._launch([str(self._program)])
+        deadline = time.monotonic() + _READY_WITHIN_S
+        while not _is_amqp(self._port):
+            if self._processes[-1].poll() is not None or time.monotonic() > deadline:
+                raise ServerFailed(f"RabbitMQ did not come up: {self._log().read_text(errors='replace')[-2000:]}")
+            time.sleep(0.1)
+
     def close(self) -> None:
         for process in reversed(self._processes):
             self._signal(process, signal.SIGCONT)
@@ -79,12 +109,13 @@ class RabbitMQ:
         self._processes.clear()
         self._folder.cleanup()
 
-    def _start(self) -> None:
+    def _prepare(self) -> None:
+        """Write the node's settings, and start an epmd for it."""
         folder = Path(self._folder.name)
         self._port, epmd_port, node_port = free_port(), free_port(), free_port()
         (folder / "rabbitmq.conf").write_text(f"listeners.tcp.default = 127.0.0.1:{self._port}\nlog.console = true\n")
         (folder / "enabled_plugins").write_text("[].\n")
-        environment = {
+        self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))},
             "HOME": str(folder),
             "ERL_EPMD_PORT": str(epmd_port),
@@ -99,21 +130,15 @@ class RabbitMQ:
             "RABBITMQ_PID_FILE": str(folder / "pid"),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
         }
-        self._launch([self._epmd, "-port", str(epmd_port), "-address", "127.0.0.1"], environment)
-        self._launch([str(self._program)], environment)
-        deadline = time.monotonic() + _READY_WITHIN_S
-        while not _is_amqp(self._port):
-            if self._processes[-1].poll() is not None or time.monotonic() > deadline:
-                raise ServerFailed(f"RabbitMQ did not come up: {self._log().read_text(errors='replace')[-2000:]}")
-            time.sleep(0.1)
+        self._launch([self._epmd, "-port", str(epmd_port), "-address", "127.0.0.1"])
 
-    def _launch(self, command: list[str], environment: dict[str, str]) -> None:
+    def _launch(self, command: list[str]) -> None:
         with self._log().open("ab") as output:
             self._processes.append(
                 subprocess.Popen(
                     command,
                     cwd=self._folder.name,
-                    env=environment,
+                    env=self._environment,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,

@@ -37,6 +37,8 @@ class Unit:
         self._process: subprocess.Popen[bytes] | None = None
         self._ended_at = 0.0
         self._is_wanted = False
+        self._clock_rate = self._clock_offset = 0.0
+        self._clock_set_at = monotonic()
         self.set_clock(0)
 
     @property
@@ -56,6 +58,8 @@ class Unit:
 
     def tend(self) -> None:
         """Start a process where one is wanted, none is there, and the last one has been gone for a moment."""
+        if self._clock_rate:
+            self._turn_clock()
         if self.is_alive or not self._is_wanted:
             return
         if self._process is not None and not self._ended_at:
@@ -79,9 +83,19 @@ class Unit:
         """Be of another version from the next start on."""
         self.orders = replace(self.orders, version=version)
 
-    def set_clock(self, seconds: int) -> None:
+    def set_clock(self, seconds: float) -> None:
         """Set its wall clock this far ahead of the machine's, at once and for later starts."""
-        self._clock.write_text(f"{seconds:+d}\n")
+        self._clock_offset, self._clock_set_at = seconds, monotonic()
+        self._clock.write_text(f"{seconds:+.3f}\n")
+
+    def skew_clock(self, rate: float) -> None:
+        """Let its wall clock gain so many seconds each second from now on, from where it is; 0 for a right pace."""
+        self._turn_clock()
+        self._clock_rate = rate
+
+    def _turn_clock(self) -> None:
+        """By small steps: libfaketime's own rates would bend timeouts as well."""
+        self.set_clock(self._clock_offset + self._clock_rate * (monotonic() - self._clock_set_at))
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process and its children, if there is one."""
@@ -107,8 +121,9 @@ class Unit:
             return [sys.executable, "-m", module]
         if self.orders.worker == "arq":
             return [sys.executable, "-m", "arq", f"{module}.WorkerSettings"]
-        pool = ["--pool", "prefork", "--concurrency", "2", "--without-gossip", "--without-mingle"]
-        return [sys.executable, "-m", "celery", "-A", module, "worker", "--loglevel", "INFO", *pool]
+        options = ["--pool", "prefork", "--concurrency", "2", "--without-gossip", "--without-mingle"]
+        options += ["--hostname", f"{self.name}@%h"]  # RabbitMQ lets no two workers of one name in
+        return [sys.executable, "-m", "celery", "-A", module, "worker", "--loglevel", "INFO", *options]
 
     def _wrong_clock(self) -> dict[str, str]:
         """A wall clock that a file sets; the monotonic clock stays right. Replicas only."""

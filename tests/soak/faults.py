@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from tests.proxy import Proxy
+from tests.rabbitmq import RabbitMQ
 from tests.servers import Server
 from tests.soak.crew import FAKETIME, Unit
 from tests.soak.pair import Pair
@@ -45,10 +46,16 @@ class Scene(Protocol):
     def workers(self) -> Sequence[Unit]: ...
 
     @property
-    def networks(self) -> dict[str, Proxy]: ...
+    def networks(self) -> Mapping[str, Proxy]: ...
+
+    @property
+    def networks_of_redis(self) -> Mapping[str, Proxy]: ...
 
     @property
     def pair(self) -> Pair: ...
+
+    @property
+    def broker(self) -> RabbitMQ | None: ...
 
     @property
     def server(self) -> Server: ...
@@ -68,6 +75,13 @@ class Fault:
 Maker = Callable[[random.Random, Scene], Fault]
 MAKERS: dict[Maker, float] = {}
 """What makes faults, and how likely each is beside the others."""
+BROKER_MAKERS: dict[Maker, float] = {}
+"""What else there is where the messages are in RabbitMQ."""
+
+
+def makers_for(scene: Scene) -> dict[Maker, float]:
+    """What there is to do, and how likely each is beside the others."""
+    return MAKERS | (BROKER_MAKERS if scene.broker else {})
 
 
 def _kind(maker: Maker) -> Maker:
@@ -78,6 +92,11 @@ def _kind(maker: Maker) -> Maker:
 def _rare(maker: Maker) -> Maker:
     """Decisions are forgotten, so all jobs that shall complete run again: too often, and nothing else happens."""
     MAKERS[maker] = 0.3
+    return maker
+
+
+def _of_broker(maker: Maker) -> Maker:
+    BROKER_MAKERS[maker] = 1.0
     return maker
 
 
@@ -122,52 +141,51 @@ def deployed(chance: random.Random, scene: Scene) -> Fault:
     return Fault("replica deployed", unit.name, 1.0, deploy)
 
 
-def _network(chance: random.Random, scene: Scene) -> tuple[str, Proxy]:
-    name = chance.choice(sorted(scene.networks))
-    return name, scene.networks[name]
-
-
 @_kind
 def network_cut(chance: random.Random, scene: Scene) -> Fault:
-    name, proxy = _network(chance, scene)
-    return Fault("network cut", name, chance.uniform(0.2, 4.0), proxy.refuse, proxy.forward)
+    return _of_network("network cut", (0.2, 4.0), chance, scene, Proxy.refuse)
 
 
 @_kind
 def network_slow(chance: random.Random, scene: Scene) -> Fault:
-    name, proxy = _network(chance, scene)
     delay = chance.uniform(0.05, 0.6)
-    return Fault("network slow", name, chance.uniform(1.0, 4.0), lambda: proxy.delay(delay), proxy.forward)
+    return _of_network("network slow", (1.0, 4.0), chance, scene, lambda proxy: proxy.delay(delay))
 
 
 @_kind
 def network_black_hole(chance: random.Random, scene: Scene) -> Fault:
-    name, proxy = _network(chance, scene)
-
-    def heal() -> None:
-        proxy.refuse()  # what was swallowed never comes
-        proxy.forward()
-
-    return Fault("network a black hole", name, chance.uniform(0.5, 4.0), proxy.swallow, heal)
+    """Connections stay, and what was swallowed never comes."""
+    return _of_network("network a black hole", (0.5, 4.0), chance, scene, Proxy.swallow)
 
 
 @_kind
 def replies_dropped(chance: random.Random, scene: Scene) -> Fault:
     """What was asked is done; nobody hears that it was."""
-    name, proxy = _network(chance, scene)
-    return Fault("replies dropped", name, chance.uniform(0.2, 2.0), proxy.drop_replies, proxy.forward)
+    return _of_network("replies dropped", (0.2, 2.0), chance, scene, Proxy.drop_replies)
 
 
 @_kind
 def half_closed(chance: random.Random, scene: Scene) -> Fault:
     """The client's direction of every connection is closed, the server's stays open for a while."""
-    name, proxy = _network(chance, scene)
+    return _of_network("connections half closed", (0.5, 2.0), chance, scene, Proxy.half_close)
+
+
+_SPOILS = (Proxy.swallow, Proxy.half_close)
+"""After these a connection has lost something, and is of no use any more."""
+
+
+def _of_network(
+    kind: str, seconds: tuple[float, float], chance: random.Random, scene: Scene, break_it: Callable[[Proxy], object]
+) -> Fault:
+    name = chance.choice(sorted(scene.networks))
+    proxy = scene.networks[name]
 
     def heal() -> None:
-        proxy.refuse()
+        if break_it in _SPOILS:
+            proxy.refuse()
         proxy.forward()
 
-    return Fault("connections half closed", name, chance.uniform(0.5, 2.0), proxy.half_close, heal)
+    return Fault(kind, name, chance.uniform(*seconds), lambda: break_it(proxy), heal)
 
 
 @_kind
@@ -189,26 +207,17 @@ def redis_emptied(_chance: random.Random, scene: Scene) -> Fault:
 @_kind
 def redis_read_only(chance: random.Random, scene: Scene) -> Fault:
     """A replica of a server that is not there: it answers reads and refuses writes."""
-    ask = scene.server.ask
-    return Fault(
-        "Redis read-only",
-        "redis",
-        chance.uniform(0.5, 4.0),
-        lambda: ask("REPLICAOF 127.0.0.1 1"),
-        lambda: ask("REPLICAOF NO ONE"),
-    )
+    return _ordered("Redis read-only", chance, scene, "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE")
 
 
 @_kind
 def redis_full(chance: random.Random, scene: Scene) -> Fault:
-    ask = scene.server.ask
-    return Fault(
-        "Redis out of memory",
-        "redis",
-        chance.uniform(0.5, 3.0),
-        lambda: ask("CONFIG SET maxmemory 1"),
-        lambda: ask("CONFIG SET maxmemory 0"),
-    )
+    return _ordered("Redis out of memory", chance, scene, "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0")
+
+
+def _ordered(kind: str, chance: random.Random, scene: Scene, order: str, reverse: str) -> Fault:
+    ask, seconds = scene.server.ask, chance.uniform(0.5, 4.0)
+    return Fault(kind, "redis", seconds, lambda: ask(order), lambda: ask(reverse))
 
 
 @_rare
@@ -217,10 +226,40 @@ def failed_over(chance: random.Random, scene: Scene) -> Fault:
 
     def promote() -> None:
         scene.pair.fail_over()
-        for network in scene.networks.values():
+        for network in scene.networks_of_redis.values():
             network.lead_to(scene.server.port)
 
     return Fault(FAILED_OVER, "redis", chance.uniform(0.5, 3.0), promote, scene.pair.mend)
+
+
+@_of_broker
+def broker_frozen(chance: random.Random, scene: Scene) -> Fault:
+    broker = _broker(scene)
+    return Fault("RabbitMQ frozen", "broker", chance.uniform(0.5, 5.0), broker.pause, broker.resume)
+
+
+@_of_broker
+def broker_restarted(chance: random.Random, scene: Scene) -> Fault:
+    """Killed, and back with what it has confirmed after a moment."""
+    broker = _broker(scene)
+    return Fault("RabbitMQ killed and restarted", "broker", chance.uniform(0.1, 3.0), broker.kill, broker.start)
+
+
+@_of_broker
+def broker_emptied(_chance: random.Random, scene: Scene) -> Fault:
+    """Every message that waited is gone, and so are the queues."""
+    broker = _broker(scene)
+
+    def empty() -> None:
+        broker.kill()
+        broker.drop_data()
+
+    return Fault("RabbitMQ restarted without its data", "broker", 0.5, empty, broker.start)
+
+
+def _broker(scene: Scene) -> RabbitMQ:
+    assert scene.broker is not None
+    return scene.broker
 
 
 if FAKETIME is not None:
@@ -230,6 +269,19 @@ if FAKETIME is not None:
         unit = chance.choice(scene.replicas)
         seconds = chance.choice([-600, -180, -5, 5, 180, 600])
         return Fault("clock of a replica stepped", unit.name, 1.0, lambda: unit.set_clock(seconds))
+
+    @_kind
+    def clock_skewed(chance: random.Random, scene: Scene) -> Fault:
+        """It gains or loses up to a fifth of each second, and then goes right from where it is."""
+        unit = chance.choice(scene.replicas)
+        rate = chance.choice([-0.2, -0.05, 0.05, 0.2])
+        return Fault(
+            "clock of a replica skewed",
+            unit.name,
+            chance.uniform(2.0, 5.0),
+            lambda: unit.skew_clock(rate),
+            lambda: unit.skew_clock(0.0),
+        )
 
 
 @contextmanager

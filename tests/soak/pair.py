@@ -9,7 +9,10 @@ from tests.proxy import Proxy
 from tests.servers import Server
 
 LAG_S = 0.3
-_SYNC_AT_ONCE = ["--repl-diskless-sync-delay", "0"]
+_OPTIONS = [
+    *("--repl-diskless-sync-delay", "0"),
+    *("--appendfsync", "no"),  # what was written outlives the process; a slow disk is not what is tried here
+]
 
 
 class Pair:
@@ -28,7 +31,7 @@ class Pair:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self.primary, self.replica = (
-                stack.enter_context(Server(appendonly=True, options=_SYNC_AT_ONCE)) for _ in range(2)
+                stack.enter_context(Server(appendonly=True, options=_OPTIONS)) for _ in range(2)
             )
             for server in (self.primary, self.replica):
                 way = self._ways[server.port] = stack.enter_context(Proxy(server.port))

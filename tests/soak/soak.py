@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +13,19 @@ from time import monotonic
 from typing import Self
 
 from tests.proxy import Proxy
+from tests.rabbitmq import RabbitMQ
 from tests.servers import Server
 from tests.soak import ledger
 from tests.soak.aftermath import Aftermath
 from tests.soak.checker import Evidence, Figures, Violation, check, figures
 from tests.soak.crew import Unit
-from tests.soak.faults import MAKERS, Fault, Struck, never_mind
+from tests.soak.faults import Fault, Struck, makers_for, never_mind
 from tests.soak.orders import Orders
 from tests.soak.pair import Pair
 
-READY_WITHIN_S = 60.0
+READY_WITHIN_S = 180.0
 _TOGETHER = 0.2
 """The chance that a fault comes while another one is there."""
-
-_ALL = tuple(maker.__name__ for maker in MAKERS)
 
 Say = Callable[[str], None]
 
@@ -39,7 +38,7 @@ class Plan:
         seed: of everything that is chosen.
         seconds: how long the nemesis works.
         worker: "arq" or "celery".
-        broker_url: where the messages go, "" for the coordinating Redis.
+        broker: "redis", the coordinating one, or "rabbitmq", for Celery.
         replicas_to_ack: how many replicas of Redis must have a claim before its message goes out.
         bug: a fault to plant in slotqueue, "" for none: see `tests.soak.bugs`.
         every_s: from the end of a fault to the next one, on average.
@@ -50,12 +49,12 @@ class Plan:
     seed: int = 1
     seconds: float = 120.0
     worker: str = "arq"
-    broker_url: str = ""
+    broker: str = "redis"
     replicas_to_ack: int = 0
     bug: str = ""
     kinds: tuple[str, ...] = ()
     every_s: float = 2.0
-    settle_s: float = 90.0
+    settle_s: float = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +85,15 @@ class Soak:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self.pair = stack.enter_context(Pair())
-            self.networks = {
-                "network of replicas": stack.enter_context(Proxy(self.server.port)),
-                "network of workers": stack.enter_context(Proxy(self.server.port)),
+            self.broker = stack.enter_context(RabbitMQ()) if self.plan.broker == "rabbitmq" else None
+            self.networks_of_redis = {
+                role: stack.enter_context(Proxy(self.server.port)) for role in ("replica", "worker")
             }
-            self.replicas = [self._unit("replica", i, "network of replicas") for i in range(3)]
-            self.workers = [self._unit("worker", i, "network of workers") for i in range(2)]
+            self.networks_of_broker = {
+                role: stack.enter_context(Proxy(self.broker.port)) for role in ("replica", "worker") if self.broker
+            }
+            self.replicas = [self._unit("replica", i) for i in range(3)]
+            self.workers = [self._unit("worker", i) for i in range(2)]
             for unit in self.units:
                 stack.callback(unit.close)
             self._stack = stack.pop_all()
@@ -104,6 +106,13 @@ class Soak:
     def server(self) -> Server:
         """The primary of the moment."""
         return self.pair.primary
+
+    @property
+    def networks(self) -> Mapping[str, Proxy]:
+        """All of them, by a name for people."""
+        return {f"{role}s' way to Redis": proxy for role, proxy in self.networks_of_redis.items()} | {
+            f"{role}s' way to RabbitMQ": proxy for role, proxy in self.networks_of_broker.items()
+        }
 
     @property
     def units(self) -> list[Unit]:
@@ -151,7 +160,8 @@ class Soak:
         return self._chance.uniform(0.5, 1.5) * self.plan.every_s
 
     def _choose(self) -> Fault:
-        kinds = {maker: weight for maker, weight in MAKERS.items() if maker.__name__ in (self.plan.kinds or _ALL)}
+        wanted = self.plan.kinds
+        kinds = {maker: weight for maker, weight in makers_for(self).items() if not wanted or maker.__name__ in wanted}
         (maker,) = self._chance.choices(list(kinds), list(kinds.values()))
         return maker(self._chance, self)
 
@@ -177,11 +187,12 @@ class Soak:
 
     # ---- before and after
 
-    def _unit(self, role: str, number: int, network: str) -> Unit:
+    def _unit(self, role: str, number: int) -> Unit:
+        url = self.networks_of_redis[role].url
         orders = Orders(
             name=f"{role}-{number + 1}",
-            url=self.networks[network].url,
-            broker_url=self.plan.broker_url or self.networks[network].url,
+            url=url,
+            broker_url=self.broker.url_at(self.networks_of_broker[role].port) if self.broker else url,
             ledger=str(self.folder / "ledger"),
             worker=self.plan.worker,
             replicas_to_ack=self.plan.replicas_to_ack,
