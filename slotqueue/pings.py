@@ -6,6 +6,7 @@ three times, reported, and given up; where pings pile up, the newest are dropped
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
@@ -22,6 +23,7 @@ PING_SECONDS = 60.0
 _TIMEOUT_SECONDS = 5.0
 _PAUSES = (1.0, 3.0)
 _MOST_PENDING = 1000
+_THREAD_NAME = "slotqueue-pings"
 
 
 class Pings:
@@ -66,7 +68,7 @@ class Pings:
             self._reset()
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._live, name="slotqueue-pings", daemon=True)
+                self._thread = threading.Thread(target=self._live, name=_THREAD_NAME, daemon=True)
                 self._thread.start()
         try:
             self._waiting.put_nowait(url)
@@ -88,6 +90,7 @@ class Pings:
 
     def _live(self) -> None:
         httpx = _httpx()
+        logging.getLogger("httpx").addFilter(_is_not_ours)  # again is harmless
         with httpx.Client(timeout=_TIMEOUT_SECONDS, follow_redirects=True) as client:
             while (url := self._waiting.get()) is not None:
                 problem = ""
@@ -123,6 +126,11 @@ def check_url(url: str, job: str | None = None) -> None:
             job=job,
             argument="heartbeat_url",
         )
+
+
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    """Keep what httpx logs of every request, its whole URL, to the requests of others: ours may hold a secret."""
+    return record.threadName != _THREAD_NAME
 
 
 def _httpx() -> ModuleType:

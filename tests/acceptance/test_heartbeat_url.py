@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
 import pytest
 
 from slotqueue import ConfigurationError, Every, SlotQueue, pings
@@ -110,6 +112,20 @@ async def test_a_switch_that_fails_is_reported_without_the_secret_and_holds_noth
     assert heard == [PingFailed("127.0.0.1", "HTTPStatusError")]
     assert switch.heard == {"/secret-uuid": 3}
     await slots.stop()
+
+
+async def test_the_url_is_in_no_log_of_the_http_client(
+    redis_url: str, switch: Switch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    slots = SlotQueue(redis_url, enqueuer=Fake())
+    slots.add("nightly", Every(hours=1), on_crash="skip", heartbeat_url=f"{switch.url}/secret-uuid")
+    slots.events(DONE)
+    assert await asyncio.to_thread(switch.hears, "/secret-uuid")
+    await slots.stop()
+    await asyncio.to_thread(httpx.get, f"{switch.url}/theirs")
+    assert "secret-uuid" not in caplog.text
+    assert "/theirs" in caplog.text
 
 
 @pytest.mark.parametrize("url", ["", "hc-ping.com/uuid", "ftp://host/x", 7])

@@ -149,6 +149,31 @@ async def test_many_go_out_in_order_and_one_that_does_not_serialise_alone_is_ref
     assert [each.headers["id"] for each in taken(broker_url)] == expected
 
 
+SECRET = "s3cret-of-the-house"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"redis://user:{SECRET}@127.0.0.1:1/0",
+        f"rediss://user:{SECRET}@127.0.0.1:1/0",
+        f"redis://user:{SECRET}/@127.0.0.1:1/0",
+        f"redis://user:{SECRET}@127.0.0.1:1/0;redis://user:{SECRET}#@127.0.0.1:1/0",
+        f"amqp://user:{SECRET}@127.0.0.1:1//",
+        f"amqp://user:{SECRET}?@127.0.0.1:1//",
+        f"amqp://user:[{SECRET}@127.0.0.1:1//",
+        f"sentinel://user:{SECRET}@127.0.0.1:1/0",
+        f"nonsense://user:{SECRET}@127.0.0.1:1/0",
+    ],
+)
+async def test_a_broker_that_cannot_be_reached_or_read_keeps_its_password(url: str) -> None:
+    async with enqueuer_for(url) as enqueuer:
+        (answer,) = await enqueuer.enqueue([message()])
+        said = f"{enqueuer!r} {enqueuer.place} {answer}"
+    assert isinstance(answer, Refused)
+    assert SECRET not in said
+
+
 @pytest.mark.parametrize("scheme", ["redis", "amqp"])
 async def test_a_refused_broker_fails_at_once(scheme: str) -> None:
     async with enqueuer_for(f"{scheme}://127.0.0.1:{free_port()}/") as enqueuer:

@@ -49,8 +49,11 @@ class CeleryEnqueuer:
 
     @property
     def place(self) -> str:
-        """Where its broker is, without a password: "host:port/database", "host:port/virtual host"."""
-        return place_of(self.app.connection_for_write())
+        """Where its broker is, without a password: "host:port/database", "host:port/virtual host"; or ""."""
+        try:
+            return place_of(self.app.connection_for_write())
+        except (ValueError, KeyError):  # no URL that can be read, of which the first message says so
+            return ""
 
     def queue_of(self, job: Job) -> str | None:
         """Name the queue that a job is sent to, by the application's routes; None where an exchange decides that."""

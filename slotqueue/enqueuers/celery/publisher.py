@@ -31,6 +31,9 @@ _LONGEST_IDLE_SECONDS = 20.0
 """A connection that rested longer is not trusted: firewalls forget such, and say nothing."""
 _CLOSE_SECONDS = 0.5
 
+_UNREADABLE = ("Port could not be cast", "Port out of range", "IPv6", "IPv4", "netloc")
+"""What urllib says of a URL that it cannot take apart."""
+
 _LIMITS: dict[str, dict[str, Any]] = {
     "redis": {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS},
     "amqp": {"confirm_publish": False, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS},
@@ -218,4 +221,8 @@ def _settled(answer: Delivery, number: int, confirms: Confirms | None, fallback:
 
 
 def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".strip(": ")
+    said = str(error)
+    if isinstance(error, ValueError) and any(word in said for word in _UNREADABLE):
+        # urllib quotes what it took for the port, which is a part of the password where that has a "/" in it.
+        return "its URL cannot be read: is the port a number, and are /, @, # and ? escaped in the password (%2F, %40)?"
+    return f"{type(error).__name__}: {said}".strip(": ")
