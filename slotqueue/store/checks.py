@@ -1,4 +1,4 @@
-"""What about a Redis would drop or mislead schedules: eviction, version, clock, cluster, a replica, no persistence.
+"""What about a Redis would drop or mislead schedules: eviction, version, clock, cluster, persistence, strange keys.
 
 Nothing here writes, and nothing needs more rights than it finds: where `CONFIG` or `INFO` is forbidden, that is said.
 
@@ -18,6 +18,7 @@ from typing import Any
 import redis
 
 from slotqueue.store.connections import UNREACHABLE, how_to_cluster
+from slotqueue.store.keys import WORDS, Keys
 from slotqueue.store.redis import AsyncStore
 
 OLDEST_REDIS = (6, 2)
@@ -90,12 +91,14 @@ async def check_redis(store: AsyncStore) -> Health:
         info = await _info(store)
         config = {name: await _config(store, name) for name in ("maxmemory-policy", "save", "appendonly")}
         clock = await _clock(store)
+        types = await _types(store)
     except UNREACHABLE as error:
         raise store.unavailable(error) from error
     findings = [
         *_about_version(info),
         *_about_role(info),
         *([] if store.place.is_cluster else _about_cluster(info, store.verbs.keys.namespace)),
+        *_about_types(types, store.verbs.keys),
         *_about_replicas(info, store.replicas_to_ack),
         *_about_eviction(info, config["maxmemory-policy"]),
         *_about_clock(clock),
@@ -124,6 +127,15 @@ async def _config(store: AsyncStore, name: str) -> str | None:
     except redis.ResponseError:
         return None
     return found.get(name)
+
+
+async def _types(store: AsyncStore) -> dict[str, str]:
+    """The type of each key that the namespace keeps about itself, by its word; nothing where TYPE is forbidden."""
+    async with store.client.pipeline(transaction=False) as pipe:
+        for word in WORDS:
+            pipe.type(store.verbs.keys.of(word))
+        found = await pipe.execute(raise_on_error=False)
+    return {word: kind for word, kind in zip(WORDS, found, strict=True) if isinstance(kind, str)}
 
 
 async def _clock(store: AsyncStore) -> ClockOffset | None:
@@ -176,6 +188,18 @@ def _about_cluster(info: Mapping[str, Any], namespace: str) -> list[Finding]:
     if "cluster" not in {info.get("redis_mode"), info.get("server_mode")}:  # Valkey's word is the second
         return []
     return [Finding(Level.ERROR, "the server is a node of a cluster, asked as if alone", how_to_cluster(namespace))]
+
+
+def _about_types(types: Mapping[str, str], keys: Keys) -> list[Finding]:
+    return [
+        Finding(
+            Level.ERROR,
+            f"the key {keys.of(word)} is a {kind} and no {WORDS[word]}: something else writes there",
+            "delete that key, or choose another namespace",
+        )
+        for word, kind in types.items()
+        if kind not in {WORDS[word], "none"}
+    ]
 
 
 def _about_replicas(info: Mapping[str, Any], wanted: int) -> list[Finding]:

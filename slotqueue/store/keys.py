@@ -12,11 +12,13 @@ from typing import NamedTuple
 from slotqueue.errors import InvalidSlotKey
 from slotqueue.slots import parse_key
 
-WORDS = (
-    *("epoch", "app", "open", "dead", "tasks", "decided", "changes", "counts", "pauses", "pausers", "gaps", "past"),
-    *("jobs", "about", "schedules", "stored", "replicas", "workers"),
-)
-"""What a namespace keeps about itself, each word under a key of its own."""
+WORDS = {
+    **dict.fromkeys(("epoch", "app", "letters"), "string"),
+    **dict.fromkeys(("open", "dead", "tasks", "changes", "gaps"), "zset"),
+    **dict.fromkeys(("decided", "counts", "pauses", "pausers", "past", "jobs", "about", "schedules", "stored"), "hash"),
+    **dict.fromkeys(("replicas", "workers"), "hash"),
+}
+"""What a namespace keeps about itself, each word under a key of its own, and of which type that is."""
 
 
 class SlotKeys(NamedTuple):
