@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+"""What is asked about lies between, and so does what is computed from it: the longest retention is ten years."""
+
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:s|min|m|h|d|w)\s*)+", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)(s|min|m|h|d|w)", re.ASCII)
@@ -26,7 +29,10 @@ class Instant(click.ParamType):  # type: ignore[type-arg]  # generic in the newe
             found = datetime.fromisoformat(value)
         except ValueError:
             self.fail(f"{value!r} is no instant; one looks like {self.example}", param, ctx)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+        if not _EARLIEST <= found < _LATEST:
+            self.fail(f"{value!r} is too far away; between {_EARLIEST:%Y} and {_LATEST:%Y} is right", param, ctx)
+        return found
 
 
 class Ago(Instant):
@@ -39,7 +45,7 @@ class Ago(Instant):
         """Read it, or fail with what one looks like."""
         try:
             if isinstance(value, str) and (span := _span(value)) is not None:
-                return datetime.now(UTC) - span
+                value = (datetime.now(UTC) - span).isoformat()
         except OverflowError:
             self.fail(f"{value!r} is too long ago", param, ctx)
         return super().convert(value, param, ctx)
@@ -55,7 +61,7 @@ class Ahead(Instant):
         """Read it, or fail with what one looks like."""
         try:
             if isinstance(value, str) and (span := _span(value)) is not None:
-                return datetime.now(UTC) + span
+                value = (datetime.now(UTC) + span).isoformat()
         except OverflowError:
             self.fail(f"{value!r} is too far ahead", param, ctx)
         return super().convert(value, param, ctx)

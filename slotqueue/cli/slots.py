@@ -135,7 +135,7 @@ def _split(words: tuple[str, ...]) -> tuple[str | None, str, str, datetime]:
     """Tell application, key, and job and instant where they stand for a key."""
     *before, last = words
     key, job, at = canonical(last), "", EPOCH
-    with suppress(InvalidSlotKey, ValueError):
+    with suppress(InvalidSlotKey, ValueError, OverflowError):
         if before and not is_slot_key(key):
             at = datetime.fromisoformat(last)
             at = (at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)).replace(microsecond=0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from slotqueue.cli.failing import INTERRUPTED, Wrong, exit_code_of, let_go_of_stdout, say
+from slotqueue.cli.failing import INTERRUPTED, Wrong, exit_code_of, let_go_of_stdout, printable, say
 from slotqueue.cli.teaching import write_examples
 from slotqueue.errors import MissingExtra, SlotQueueError, near_names
 
@@ -72,6 +72,9 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb of a command line; the error about an unknown one names those that come close."""
+        for word in args:
+            if not _is_text(word):
+                raise click.UsageError(f"'{printable(word)}' is no text: its bytes are not UTF-8", ctx)
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -111,3 +114,12 @@ class Verbs(click.Group):
                 sys.stdout.flush()
             except BrokenPipeError:
                 let_go_of_stdout()
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word of the command line can be sent anywhere: bytes that are not UTF-8 arrive as lone surrogates."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -9,6 +9,7 @@ from slotqueue.ops.operator import operator
 from slotqueue.ops.plans import check_known
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.words import duration
+from slotqueue.slots import check_name
 from slotqueue.store.orders import Orders
 
 _PAGE = 1000
@@ -43,9 +44,10 @@ async def forget(site: Site, job: str, *, by: str | None = None) -> Forgotten:
         by: who; default: this user on this host.
 
     Raises:
-        ConfigurationError: nobody knows the job, or a replica said within 6 minutes that it knows it.
+        ConfigurationError: it is no name, nobody knows the job, or a replica said within 6 minutes that it knows it.
         StoreUnavailable: ask again.
     """
+    check_name(job)  # the registry keeps what it knows of the whole fleet under ""
     by = by or operator()
     orders = Orders(site.reader.keys, by)
     if job in (site.jobs or {}):

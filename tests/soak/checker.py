@@ -223,6 +223,7 @@ class Figures:
         outcomes: how they ended; a state, "missed" or "gone with the data". They add up to `slots`.
         runs: how often a function was begun.
         repeats: how many of these were not the first of their slot, by crash policy.
+        never_ended: how many slots had no run that reached the end of its function, by crash policy.
         claimed_again: how many slots two replicas won, since Redis had forgotten the first one, by crash policy.
         faults: how many of each kind.
         longest_recovery_s: from a slot's time to the first end of its function, where that took longest.
@@ -233,6 +234,7 @@ class Figures:
     outcomes: dict[str, int]
     runs: int
     repeats: dict[str, int]
+    never_ended: dict[str, int]
     claimed_again: dict[str, int]
     faults: dict[str, int]
     longest_recovery_s: float
@@ -255,6 +257,7 @@ def figures(evidence: Evidence) -> Figures:
         outcomes=dict(outcomes),
         runs=sum(map(len, began.values())),
         repeats=_by_policy(evidence, lambda due: max(0, len(began[due.key]) - 1)),
+        never_ended=_by_policy(evidence, lambda due: not evidence.said(due.key, "ended")),
         claimed_again=_by_policy(
             evidence, lambda due: len({each.by for each in evidence.said(due.key, "claimed")}) > 1
         ),

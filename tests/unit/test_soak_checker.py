@@ -114,6 +114,7 @@ def test_outcomes_add_up_to_the_slots_due() -> None:
         {"complete": 0, "skip": 0},
         {"worker killed": 1},
     )
+    assert found.never_ended == {"complete": 0, "skip": 2}
     assert (found.longest_recovery_s, found.slowest) == (7.1, KEY)
 
 
