@@ -44,6 +44,7 @@ _NAMES = {
     "day-of-week": {text: number for number, text in enumerate(_WEEKDAYS)},
 }
 _PRINTABLE_OR_BLANK = re.compile(r"[ \t\r\n!-~]*")
+_VALUE_WITH_STEP = re.compile(r"(?:^|,)([^,/*-]+)/([^,]*)")
 _RANGE = re.compile(r"([0-9]{1,9}|[A-Z]{3})-([0-9]{1,9}|[A-Z]{3})(?:/0*([1-9][0-9]{0,8}))?")
 _ZONE_KEY = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 # Files of the host's zone directory that `zoneinfo` would open although they are no IANA zone: the host's own zone, and
@@ -81,7 +82,7 @@ def normalise(expression: str, *, seconds: bool) -> str:
         right = "six fields (seconds first)" if seconds else "five fields (six, seconds first, with seconds=True)"
         raise InvalidSchedule(f"{expression!r} has {len(fields)} fields; right is {right}")
     for field, (name, last, _) in zip(fields, FIELDS[-len(fields) :], strict=True):
-        for value, step in re.findall(r"(?:^|,)([^,/*-]+)/([^,]*)", field):
+        for value, step in _VALUE_WITH_STEP.findall(field) if "/" in field else ():
             raise InvalidSchedule(
                 f"{expression!r}: {value}/{step} in {name} means different things to different crons; "
                 f"right is {value}-{last}/{step}, or only {value}"

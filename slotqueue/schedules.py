@@ -117,7 +117,7 @@ class Cron:
             ("seconds", seconds),
             ("both_days", both_days),
             ("_zone", load_zone(tz)),
-            ("_walls", _parse(text, both_days=both_days)),
+            ("_walls", _walls_of(text, both_days=both_days)),
             ("_last_year", None),
         ):
             object.__setattr__(self, name, value)
@@ -259,12 +259,21 @@ class _Values(set[Any]):
         self.after = bytes([*reversed(after), upcoming])
 
 
+_walls_by_text: WeakValueDictionary[tuple[str, bool], _Walls] = WeakValueDictionary()
 _values_by_text: WeakValueDictionary[tuple[str, str], _Values] = WeakValueDictionary()
 _ATTRIBUTES = ("seconds", "minutes", "hours", "days", "months", "weekdays")
 
 
+def _walls_of(expression: str, *, both_days: bool) -> _Walls:
+    """Return the matcher of a normalised expression: one for all schedules that read the same, as long as they live."""
+    walls = _walls_by_text.get((expression, both_days))
+    if walls is None:
+        walls = _walls_by_text[expression, both_days] = _parse(expression, both_days=both_days)
+    return walls
+
+
 def _parse(expression: str, *, both_days: bool) -> _Walls:
-    """Return the matcher of a normalised expression. Matchers share the values of fields that read the same."""
+    """Return a new matcher. Matchers share the values of fields that read the same."""
     fields = expression.split()
     if len(fields) == 5:
         fields.insert(0, "0")

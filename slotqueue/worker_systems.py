@@ -39,12 +39,15 @@ class WorkerSystems:
         Raises:
             ConfigurationError: another one has its kind.
         """
-        known = self.enqueuers.setdefault(enqueuer.kind, enqueuer)
-        if known is not enqueuer:
+        known = self.enqueuers.get(enqueuer.kind)
+        if known is enqueuer:
+            return
+        if known is not None:
             raise ConfigurationError(
                 f"there is another enqueuer of the kind {enqueuer.kind!r}; give it a kind of its own",
                 argument="enqueuer",
             )
+        self.enqueuers[enqueuer.kind] = enqueuer
         if isinstance(enqueuer, InProcessEnqueuer):
             self.in_process = enqueuer
         use_default = getattr(enqueuer, "use_default", None)

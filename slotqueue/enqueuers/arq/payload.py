@@ -69,24 +69,21 @@ def check_arguments(job: Job, serializer: Serializer | None, deserializer: Deser
             argument=f"options[{option!r}]",
         )
     dump: Callable[[dict[str, Any]], bytes] = serializer or pickle.dumps
-    parts = [(f"args[{i}]", _entries(job.task, (value,), {})) for i, value in enumerate(job.args)]
-    parts += [(f"kwargs[{name!r}]", _entries(job.task, (), {name: value})) for name, value in job.kwargs.items()]
-    whole = _entries(job.task, job.args, job.kwargs)
-    for argument, entries in [*parts, ("args and kwargs", whole)]:
-        try:
-            dump(entries)
-        except Exception as error:  # serializers raise what they like
-            raise ConfigurationError(
-                f"arq's serializer refuses it ({type(error).__name__}: {error}); use values that it can carry",
-                job=job.name,
-                argument=argument,
-            ) from error
+    whole = {**_entries(job.task, job.args, job.kwargs), SLIP_ENTRY: "slip"}
+    try:
+        payload = dump(whole)
+    except Exception as error:  # serializers raise what they like
+        argument, cause = _refused_part(job, dump) or ("args and kwargs", error)
+        raise ConfigurationError(
+            f"arq's serializer refuses it ({type(cause).__name__}: {cause}); use values that it can carry",
+            job=job.name,
+            argument=argument,
+        ) from cause
     load: Deserializer | None = pickle.loads if serializer is None else deserializer
     if load is None:
         return
-    whole[SLIP_ENTRY] = "slip"
     try:
-        is_kept = load(dump(whole)).get(SLIP_ENTRY) == "slip"
+        is_kept = load(payload).get(SLIP_ENTRY) == "slip"
     except Exception as error:
         raise ConfigurationError(
             f"what arq's serializer makes of them cannot be read back ({type(error).__name__}: {error})",
@@ -123,6 +120,18 @@ def why_given_up(result: bytes, state: str, deserializer: Deserializer | None) -
     ):
         return None
     return f"arq gave it up: {text or type(found.result).__name__}"[:1024]
+
+
+def _refused_part(job: Job, dump: Callable[[dict[str, Any]], bytes]) -> tuple[str, Exception] | None:
+    """Which argument alone the serializer refuses, and how; None where it takes each of them."""
+    parts = [(f"args[{i}]", _entries(job.task, (value,), {})) for i, value in enumerate(job.args)]
+    parts += [(f"kwargs[{name!r}]", _entries(job.task, (), {name: value})) for name, value in job.kwargs.items()]
+    for argument, entries in parts:
+        try:
+            dump(entries)
+        except Exception as error:  # noqa: BLE001 - as in check_arguments
+            return argument, error
+    return None
 
 
 def _entries(task: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], now_ms: int = 0) -> dict[str, Any]:
