@@ -118,6 +118,31 @@ async def test_a_message_says_its_slot_and_leaves_the_result_to_the_task(broker_
     assert sent.payload[:2] == [[7], {"kind": "short"}]
 
 
+async def test_a_message_reads_as_celery_itself_writes_it(broker_url: str) -> None:
+    exchange = kombu.Exchange("topics", "topic", delivery_mode=1)
+    queues = [kombu.Queue("plain"), kombu.Queue("routed", exchange, "one.#")]
+    routes = {"work": {"queue": "routed", "routing_key": "one.two", "priority": 4}}
+    batch = [message(queue="plain"), message(1, task="work", queue=None), message(2, task="work", queue=None)]
+    async with enqueuer_for(broker_url, task_queues=queues, task_routes=routes) as enqueuer:
+        assert await enqueuer.enqueue(batch) == [Accepted()] * 3
+        ours = [*taken(broker_url, "plain"), *taken(broker_url, "routed")]
+        for each in batch:
+            options = {"queue": each.queue} if each.queue else {}
+            enqueuer.app.send_task(each.task, each.args, each.kwargs, task_id=each.slip.key, **options)
+        theirs = [*taken(broker_url, "plain"), *taken(broker_url, "routed")]
+    assert [said_by(each) for each in ours] == [said_by(each) for each in theirs]
+    assert len(ours) == 3
+
+
+def said_by(sent: Any) -> Any:
+    """All that a message says, but for what a slot adds and what is another one in each."""
+    of_slots, new = {"slotqueue", "slotqueue_fire_time", "ignore_result"}, {"origin", "delivery_tag", "reply_to"}
+    headers = {name: value for name, value in sent.headers.items() if name not in of_slots | new}
+    said_again = {"delivery_info", "application_headers"}
+    properties = {name: value for name, value in sent.properties.items() if name not in new | said_again}
+    return sent.payload, headers, properties, sent.delivery_info["exchange"], sent.delivery_info["routing_key"]
+
+
 async def test_options_of_the_job_reach_the_message(broker_url: str) -> None:
     taken(broker_url)
     options = {"priority": 3, "expires": 90, "headers": {"tenant": "a"}, "time_limit": 30}

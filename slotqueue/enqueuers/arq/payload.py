@@ -72,7 +72,7 @@ def check_arguments(job: Job, serializer: Serializer | None, deserializer: Deser
     whole = {**_entries(job.task, job.args, job.kwargs), SLIP_ENTRY: "slip"}
     try:
         payload = dump(whole)
-    except Exception as error:  # serializers raise what they like
+    except Exception as error:  # noqa: BLE001 - serializers raise what they like
         argument, cause = _refused_part(job, dump) or ("args and kwargs", error)
         raise ConfigurationError(
             f"arq's serializer refuses it ({type(cause).__name__}: {cause}); use values that it can carry",

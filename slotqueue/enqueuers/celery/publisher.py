@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from functools import partial
 from time import monotonic
-from typing import Any, Self
+from typing import Any
 
-from celery import Celery
 from kombu.exceptions import OperationalError
 
 from slotqueue.enqueuers.celery.confirms import Confirms
 from slotqueue.enqueuers.celery.message import headers_of
 from slotqueue.enqueuers.celery.options import sending_options
+from slotqueue.enqueuers.celery.sending import sending
 from slotqueue.messages import Accepted, Delivery, Message, Refused
 
 CONNECT_SECONDS = 1.5
@@ -49,9 +48,9 @@ class Publisher:
 
     def __init__(self, app: Any) -> None:  # noqa: ANN401 - Celery is untyped
         self._app = app
-        self._send = _sending(app)
         self._connection: Any = None
         self._producer: Any = None
+        self._send: Any = None
         self._confirms: Confirms | None = None
         self._used_at = 0.0
 
@@ -165,44 +164,10 @@ class Publisher:
             )
             channel = connection.default_channel  # Redis is asked only now
             self._confirms = Confirms(channel) if driver == "amqp" else None
+            self._send = sending(self._app, channel)
             self._producer = self._app.amqp.Producer(connection, auto_declare=False)
             self._used_at = monotonic()
         return self._producer
-
-
-def _sending(app: Any) -> Any:  # noqa: ANN401
-    """`send_task` without the wait for a result, which nobody here asks for.
-
-    Celery's Redis backend subscribes to the result of every message and unsubscribes when it is forgotten: two round
-    trips beside the one that sends. `ignore_result` would spare them, but it overrides the task's own setting.
-    """
-    if getattr(app.send_task, "__func__", app) is not Celery.send_task:  # its own way of sending may need all of it
-        return app.send_task
-    return partial(Celery.send_task, _Unwatched(app), result_cls=_Unasked)
-
-
-class _Unwatched:
-    """A Celery application as its `send_task` sees it, but for the result backend."""
-
-    def __init__(self, app: Any) -> None:  # noqa: ANN401
-        self._app = app
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        return getattr(self._app, name)
-
-    @property
-    def backend(self) -> Self:
-        return self
-
-    def on_task_call(self, producer: Any, task_id: str) -> None:  # noqa: ANN401
-        """Expect nothing."""
-
-
-class _Unasked:
-    """In place of an `AsyncResult`."""
-
-    def __init__(self, task_id: str) -> None:
-        self.id = task_id
 
 
 @contextlib.contextmanager
