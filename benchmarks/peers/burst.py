@@ -6,24 +6,30 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.peer import Message, Peer
+from benchmarks.peers.peer import Message, Peer, Terms
 from benchmarks.peers.replicas import run
 
 REPLICAS = 3
 CAP_S = 60.0
+_BEFORE_S = 1.2  # some put messages into the queue up to a second ahead
 _QUIET_S = 1.5
 
 
-def measure(peer: Peer, bin_folder: Path, *, jobs: int) -> dict[str, float]:
-    """Seconds to the last job's first message; messages too many; jobs without one, after a minute at most."""
-    at = instant(5 + jobs / 2000, whole_minutes=peer.whole_minutes)
+def measure(peer: Peer, bin_folder: Path, terms: Terms, *, jobs: int, replicas: int = REPLICAS) -> dict[str, float]:
+    """Seconds to the last job's first message; messages too many; jobs without one, after a minute at most.
+
+    Beside them what it cost: commands of the server, CPU seconds of all replicas.
+    """
+    at = instant((4 + replicas / 2 + jobs / 2000) * terms.patience, whole_minutes=peer.whole_minutes)
     with run(peer, bin_folder, jobs, "burst", at=at) as running:
-        running.start(REPLICAS)
-        running.wait(at - time.time())
-        if running.wait(CAP_S, lambda found: len(found) >= jobs and len({each.job for each in found}) >= jobs):
+        running.start(replicas)
+        running.wait(at - time.time() - _BEFORE_S)
+        cpu, commands = running.usage()[0], running.server.commands()
+        if running.wait(_BEFORE_S + CAP_S, lambda found: len({each.job for each in found}) >= jobs):
             running.wait(_QUIET_S)  # for what comes twice
+        spent = {"commands": running.server.commands() - commands, "cpu": running.usage()[0] - cpu}
         found = running.messages()
-    return judged(found, jobs, at)
+    return {**judged(found, jobs, at), **spent}
 
 
 def judged(messages: Sequence[Message], jobs: int, at: int) -> dict[str, float]:

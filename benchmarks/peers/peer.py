@@ -60,6 +60,19 @@ class Command:
         return {**os.environ, "PYTHONPATH": str(ROOT), **load.environment, **self.env}
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a scenario goes about it.
+
+    Args:
+        patience: longer than 1 where the machine is slow or busy: how many times the usual to wait for a start.
+        far: whether growth is followed to its far end: 50 replicas, 100,000 jobs.
+    """
+
+    patience: float = 1.0
+    far: bool = False
+
+
 class Message(NamedTuple):
     """One message that came into a queue.
 

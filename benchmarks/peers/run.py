@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from benchmarks.peers.environments import NotInstalled, environment, versions
-from benchmarks.peers.peer import Peer
+from benchmarks.peers.peer import Peer, Terms
 from benchmarks.peers.replicas import Stopped
 from benchmarks.peers.results import Results, Subject
 from benchmarks.peers.roster import NAMES, roster
@@ -23,6 +23,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", type=_words, default=[], metavar="NAME,...", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--scenario", type=_words, default=[], metavar="NAME,...", help=f"of {', '.join(SCENARIOS)}")
     parser.add_argument("--repeat", type=int, default=3, help="how often (3)")
+    parser.add_argument("--patience", type=float, default=1, metavar="N", help="wait N times as long for a start (1)")
+    parser.add_argument(
+        "--far", action="store_true", help="growth to 50 replicas and 100,000 jobs for each, which takes long"
+    )
     asked = parser.parse_args(arguments)
     try:
         peers, scenarios = roster(asked.only), chosen(asked.scenario)
@@ -31,12 +35,14 @@ def main(arguments: Sequence[str]) -> int:
     results = Results.load()
     results.machine, results.date = machine(), datetime.now(UTC).strftime("%Y-%m-%d")
     for name, peer in peers.items():
-        results.subjects[name] = _measured(name, peer, scenarios, asked.repeat, results.subjects.get(name))
+        results.subjects[name] = _measured(name, peer, scenarios, asked, results.subjects.get(name))
         results.save()
     return 0
 
 
-def _measured(name: str, peer: Peer, scenarios: Sequence[Scenario], repeat: int, before: Subject | None) -> Subject:
+def _measured(
+    name: str, peer: Peer, scenarios: Sequence[Scenario], asked: argparse.Namespace, before: Subject | None
+) -> Subject:
     """The peer's figures; those of scenarios that are not measured now stay as they were."""
     try:
         _say(f"{peer.name}: install")
@@ -44,15 +50,17 @@ def _measured(name: str, peer: Peer, scenarios: Sequence[Scenario], repeat: int,
         subject = Subject.of(peer, versions(folder))
     except NotInstalled as error:
         return Subject(peer.name, {}, peer.setup, peer.documentation, peer.remarks, failures={"install": str(error)})
+    terms = Terms(asked.patience, far=asked.far or name == "slotqueue")
     names = {each.name for each in scenarios}
     if before:
         subject.figures = {key: value for key, value in before.figures.items() if key not in names}
         subject.failures = {key: value for key, value in before.failures.items() if key not in {*names, "install"}}
     for scenario in scenarios:
-        for turn in range(repeat):
+        times = 1 if scenario.once else asked.repeat
+        for turn in range(times):
             began = time.monotonic()
             try:
-                found = scenario.measure(peer, folder)
+                found = scenario.measure(peer, folder, terms)
             except (Stopped, OSError) as error:
                 subject.failures[scenario.name] = str(error)
                 _say(f"{peer.name}: {scenario.name}: {error}")
@@ -60,7 +68,7 @@ def _measured(name: str, peer: Peer, scenarios: Sequence[Scenario], repeat: int,
             took = time.monotonic() - began
             subject.add(scenario.name, found)
             figures = ", ".join(f"{key} {value:.4g}" for key, value in found.items())
-            _say(f"{peer.name}: {scenario.name} {turn + 1}/{repeat}: {figures} ({took:.0f} s)")
+            _say(f"{peer.name}: {scenario.name} {turn + 1}/{times}: {figures} ({took:.0f} s)")
             if took > LONG_S:
                 break
     return subject

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.peers import burst, second
-from benchmarks.peers.peer import Peer
+from benchmarks.peers import burst, growth, idle, killed, second
+from benchmarks.peers.peer import Peer, Terms
 
 LONG_S = 30
 """A repeat that took longer is not done again."""
@@ -16,10 +16,11 @@ LONG_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One measurement; `measure` gives figures by name."""
+    """One measurement; `measure` gives figures by name. What is long and hardly spreads is done once."""
 
     name: str
-    measure: Callable[[Peer, Path], dict[str, float]]
+    measure: Callable[[Peer, Path, Terms], dict[str, float]]
+    once: bool = False
 
 
 SCENARIOS = {
@@ -28,6 +29,10 @@ SCENARIOS = {
         Scenario("second", second.measure),
         Scenario("burst 1,000", partial(burst.measure, jobs=1_000)),
         Scenario("burst 10,000", partial(burst.measure, jobs=10_000)),
+        Scenario("killed", killed.measure),
+        Scenario("idle", partial(idle.measure, jobs=10_000)),
+        Scenario("growth of replicas", growth.replicas, once=True),
+        Scenario("growth of jobs", growth.jobs, once=True),
     )
 }
 

@@ -7,32 +7,36 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.peer import Message, Peer
+from benchmarks.peers.peer import Message, Peer, Terms
 from benchmarks.peers.replicas import run
 from benchmarks.report import percentile
 
 REPLICAS = 3
-SECONDS = 20
+SECONDS = 15
 _FIRST_WITHIN_S = 40
 _SETTLE_S = 3
 
 
-def measure(peer: Peer, bin_folder: Path, *, seconds: int = SECONDS) -> dict[str, float]:
-    """Lateness in ms, and messages a slot."""
+def measure(peer: Peer, bin_folder: Path, terms: Terms) -> dict[str, float]:
+    """Lateness in ms; messages a slot; commands that the server carried out, a slot and replica."""
     with run(peer, bin_folder, 1, "second") as running:
         running.start(REPLICAS)
-        if not running.wait(_FIRST_WITHIN_S, bool):
-            return {"missing": seconds}
-        running.wait(_SETTLE_S)
-        seen = len(running.messages())
-        running.wait(seconds)
+        if not running.wait(_FIRST_WITHIN_S * terms.patience, bool):
+            return {"messages a slot": 0}
+        running.wait(_SETTLE_S * terms.patience)
+        seen, commands = len(running.messages()), running.server.commands()
+        running.wait(SECONDS)
         found = running.messages()[seen:]
+        commands = running.server.commands() - commands
+    if not found:
+        return {"messages a slot": 0}
     late = [each * 1000 for each in lateness(found, aligned=peer.aligned)]
     return {
         "late p50": percentile(late, 0.5),
         "late p99": percentile(late, 0.99),
         "late worst": max(late),
-        "messages a slot": len(found) / seconds,
+        "messages a slot": len(found) / len(by_slot(found)),
+        "commands": commands / SECONDS / REPLICAS,
     }
 
 
