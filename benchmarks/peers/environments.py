@@ -6,9 +6,10 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.peer import ROOT, Peer
+from benchmarks.peers.peer import ROOT
 
 FOLDER = ROOT / "build" / "peers"
 _VERSIONS = "import json; from importlib.metadata import distributions as d; print(json.dumps({x.name.lower().replace('_', '-'): x.version for x in d()}))"  # noqa: E501 - one argument of `python -c`
@@ -18,20 +19,20 @@ class NotInstalled(Exception):
     """pip failed; the message ends with what it said last."""
 
 
-def environment(name: str, peer: Peer) -> Path:
-    """The folder of the peer's programs; built on first use, and again when its requirements change.
+def environment(name: str, requirements: Sequence[str]) -> Path:
+    """The folder of an environment's programs; built on first use, and again when its requirements change.
 
     Raises:
         NotInstalled: pip could not.
     """
     folder = FOLDER / name
     made = folder / "requirements.txt"
-    wanted = "\n".join((sys.version, *peer.requirements))
+    wanted = "\n".join((sys.version, *requirements))
     if not made.exists() or made.read_text(encoding="utf-8") != wanted:
         shutil.rmtree(folder, ignore_errors=True)
         _run(sys.executable, "-m", "venv", folder)
         _run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-             *peer.requirements)  # fmt: skip
+             *requirements)  # fmt: skip
         made.write_text(wanted, encoding="utf-8")
     return folder / "bin"
 

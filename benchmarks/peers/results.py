@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import statistics
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from benchmarks.peers.peer import ROOT, Peer
+from benchmarks.peers.peer import ROOT
 
 RESULTS = ROOT / "docs" / "benchmarks" / "results.json"
 
@@ -23,11 +22,6 @@ class Subject:
     remarks: str
     figures: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, peer: Peer, versions: dict[str, str]) -> Subject:
-        """Of a peer that was not measured yet."""
-        return cls(peer.name, versions, peer.setup, peer.documentation, peer.remarks)
 
     def add(self, scenario: str, found: dict[str, float]) -> None:
         """Take in what one repeat found."""
@@ -57,8 +51,3 @@ class Results:
         read = json.loads(path.read_text(encoding="utf-8"))
         read["subjects"] = {name: Subject(**each) for name, each in read["subjects"].items()}
         return cls(**read)
-
-
-def middle(values: list[float]) -> float:
-    """The median."""
-    return statistics.median(values)

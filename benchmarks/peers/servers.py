@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal, Protocol
@@ -50,6 +51,13 @@ def serve(kind: Literal["valkey", "postgres"]) -> AbstractContextManager[Serving
         found: AbstractContextManager[Serving] = importlib.import_module("benchmarks.peers.postgres").serve()
         return found
     return _valkey()
+
+
+def version() -> str:
+    """Of the Valkey that the harness starts."""
+    with Server() as server:
+        found = re.search(r"^(?:valkey|redis)_version:(\S+)", server.ask("INFO server"), re.MULTILINE)
+    return found[1] if found else "?"
 
 
 @contextmanager

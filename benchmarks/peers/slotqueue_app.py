@@ -1,24 +1,8 @@
 """slotqueue in front of arq: `slotqueue run benchmarks.peers.slotqueue_app:slots`, as the README says."""
 
-import json
-import os
-from datetime import UTC, datetime
-
-from slotqueue import Cron, Every, Policy, SlotQueue
+from benchmarks.peers.slotqueue_schedule import LOAD, schedule
+from slotqueue import Policy, SlotQueue
 from slotqueue.enqueuers.arq import ArqEnqueuer
-
-LOAD = json.loads(os.environ["BENCH_LOAD"])
-
-
-def schedule(number: int) -> Cron | Every:
-    if LOAD["schedule"] == "second":
-        return Every(seconds=1)
-    if LOAD["schedule"] == "burst":
-        at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return Cron(f"{at.second} {at.minute} {at.hour} {at.day} {at.month} *", seconds=True)
-    away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
-    return Cron(f"{away.minute} {away.hour} * * *")
-
 
 slots = SlotQueue(LOAD["url"], enqueuer=ArqEnqueuer(), defaults=Policy(on_crash="complete"))
 for number in range(LOAD["jobs"]):

@@ -30,9 +30,9 @@ def job_and_slot(key: str) -> tuple[str, float]:
 PEER = Peer(
     name="slotqueue (arq)",
     package="slotqueue",
-    requirements=("--editable", f"{ROOT}[arq]"),
+    requirements=("--editable", f"{ROOT}[arq]", "arq"),
     replica=_replica,
     observe=watching(read, mark="arq:queue"),
     setup='`slotqueue run` of an application with `ArqEnqueuer()` and `on_crash="complete"`, all else as by default',
-    documentation="https://github.com/slotqueue/slotqueue#wire-it-to-arq",
+    documentation="quickstart.md",
 )

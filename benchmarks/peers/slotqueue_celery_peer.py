@@ -1,0 +1,32 @@
+"""slotqueue in front of Celery."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from benchmarks.peers.monitor import watching
+from benchmarks.peers.peer import ROOT, Command, Load, Peer, Place
+from benchmarks.peers.slotqueue_peer import job_and_slot
+
+
+def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
+    return Command([place.bin / "slotqueue", "run", "benchmarks.peers.slotqueue_celery_app:slots"])
+
+
+def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
+    """`LPUSH celery <message>`, whose id is the slot key."""
+    if command[:2] == ["LPUSH", "celery"]:
+        for message in command[2:]:
+            yield job_and_slot(json.loads(message)["headers"]["id"])
+
+
+PEER = Peer(
+    name="slotqueue (Celery)",
+    package="slotqueue",
+    requirements=("--editable", f"{ROOT}[celery]", "celery"),
+    replica=_replica,
+    observe=watching(read, mark='"LPUSH" "celery"'),
+    setup='`slotqueue run` of an application with `CeleryEnqueuer(app)` and `on_crash="complete"`, all else as by default',
+    documentation="celery.md",
+)
