@@ -27,6 +27,6 @@ PEER = Peer(
     requirements=("--editable", f"{ROOT}[celery]", "celery"),
     replica=_replica,
     observe=watching(read, mark='"LPUSH" "celery"'),
-    setup='`slotqueue run` of an application with `CeleryEnqueuer(app)` and `on_crash="complete"`, all else as by default',
+    setup='`slotqueue run` of an application with `CeleryEnqueuer(app)` and `on_crash="complete"`, else as by default',
     documentation="celery.md",
 )
