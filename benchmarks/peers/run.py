@@ -20,6 +20,7 @@ from benchmarks.peers.scenarios import LONG_S, SCENARIOS, chosen
 from benchmarks.peers.servers import version as server_version
 from benchmarks.peers.table import insert
 from benchmarks.report import hardware
+from tests.servers import ServerFailed, ServerMissing
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
 
@@ -92,7 +93,7 @@ def _measured(name: str, peer: Peer, asked: argparse.Namespace, before: Subject 
             began = time.monotonic()
             try:
                 found = scenario.measure(peer, folder, terms)
-            except (Stopped, LookupError, OSError) as error:
+            except (Stopped, LookupError, OSError, ServerFailed, ServerMissing) as error:
                 subject.failures[scenario.name] = str(error)
                 _say(f"{peer.name}: {scenario.name}: {error}")
                 break
@@ -100,7 +101,7 @@ def _measured(name: str, peer: Peer, asked: argparse.Namespace, before: Subject 
             subject.add(scenario.name, found)
             figures = ", ".join(f"{key} {value:.4g}" for key, value in found.items())
             _say(f"{peer.name}: {scenario.name}, {turn + 1}: {figures} ({took:.0f} s)")
-            if took > LONG_S * asked.patience and not peer.whole_minutes:
+            if took > LONG_S * asked.patience + 60 * peer.whole_minutes:
                 break
     return subject
 

@@ -65,6 +65,7 @@ class Table:
 
     title: str
     columns: Sequence[Column]
+    plot: str = ""
 
     def lines(self, results: Results) -> list[str]:
         """As Markdown. Peers without any of these figures have no row."""
@@ -96,6 +97,7 @@ TABLES = (
             Column("messages a slot", "second", "messages a slot", 2),
             Column("server commands, a slot and replica", "second", "commands", 1),
         ),
+        plot="lateness",
     ),
     Table(
         "Jobs due at one instant, three replicas",
@@ -107,6 +109,7 @@ TABLES = (
             Column("twice", "burst 10,000", "twice", exact=True),
             Column("missing", "burst 10,000", "missing", exact=True),
         ),
+        plot="burst",
     ),
     Table(
         "The replica that sent last is killed, a job each second, three replicas",
@@ -139,16 +142,21 @@ TABLES = (
             for figure, title, digits in (("ready", "at rest after, s", 1), ("cpu", "CPU, %", 1), ("memory", "MB", 0))
             for count in (100, 1_000, 100_000)
         ),
+        plot="growth",
     ),
 )
 
 
 def made(results: Results) -> str:
     """All that the document says of the results."""
+    if not results.subjects:
+        return "Nothing was measured yet.\n"
     lines = [f"Measured on {results.date}: {results.machine}. Medians, in brackets the lowest and the highest of the",
              "repeats; the best of each column is bold.", ""]  # fmt: skip
     for table in TABLES:
         lines += table.lines(results)
+        if table.plot:
+            lines += [f"![{table.title}](benchmarks/{table.plot}.svg)", ""]
     lines += ["### How each was set up", ""]
     for subject in results.subjects.values():
         versions = ", ".join(f"{name} {version}" for name, version in subject.versions.items())
