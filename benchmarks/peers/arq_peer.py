@@ -24,7 +24,7 @@ PEER = Peer(
     package="arq",
     requirements=("arq",),
     replica=_replica,
-    observe=watching(read, mark="arq:queue"),
+    observe=watching(read, mark='"ZADD" "arq:queue"'),
     setup="`cron_jobs` of a `WorkerSettings`, three `arq` workers; the schedule in UTC, `unique` as by default",
     documentation="https://arq-docs.helpmanual.io/#cron-jobs",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import subprocess
@@ -64,7 +65,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _measure(asked: argparse.Namespace, results: Results) -> None:
-    results.machine = f"{hardware()}, Valkey {server_version()}"
+    results.machine = f"{hardware()}, Valkey {server_version()}; load before: {os.getloadavg()[0]:.1f}"
     results.date = datetime.now(UTC).strftime("%Y-%m-%d")
     began = time.monotonic()
     for name, peer in asked.peers.items():

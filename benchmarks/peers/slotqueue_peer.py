@@ -32,7 +32,7 @@ PEER = Peer(
     package="slotqueue",
     requirements=("--editable", f"{ROOT}[arq]", "arq"),
     replica=_replica,
-    observe=watching(read, mark="arq:queue"),
+    observe=watching(read, mark='"ZADD" "arq:queue"'),
     setup='`slotqueue run` of an application with `ArqEnqueuer()` and `on_crash="complete"`, all else as by default',
     documentation="quickstart.md",
 )

@@ -42,11 +42,15 @@ TASKIQ = rb"""
     "read, mark, lines, expected",
     [
         pytest.param(
-            arq_peer.read, "arq:queue", ARQ, [(1796055781.25388, "job-1", 1796055781, "127.0.0.1:46696")], id="arq"
+            arq_peer.read,
+            '"ZADD" "arq:queue"',
+            ARQ,
+            [(1796055781.25388, "job-1", 1796055781, "127.0.0.1:46696")],
+            id="arq",
         ),
         pytest.param(
             slotqueue_peer.read,
-            "arq:queue",
+            '"ZADD" "arq:queue"',
             OURS,
             [
                 (1796055836.226794, "job-0", 1796055836, "127.0.0.1:57580"),
