@@ -82,7 +82,7 @@ format: $(VENV)/.dev  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)$(if $(findstring beat,$(ARGS)),-celery/.tests,/.dev)  ## Measure what the documents claim; ARGS=beat beside Celery's beat and redbeat
+bench: $(VENV)$(if $(filter peers,$(ARGS)),/.dev,$(if $(findstring beat,$(ARGS)),-celery/.tests,/.dev))  ## Measure what the documents claim; ARGS=beat beside Celery's beats, ARGS=peers beside all others
 	@$(<D)/bin/python -m benchmarks $(ARGS)
 
 clean:  ## Remove the virtual environment and everything that was made

@@ -22,7 +22,7 @@ def cron_job(number: int) -> CronJob:
         return cron(work, name=name, second=None, microsecond=0)
     if LOAD["schedule"] == "burst":
         at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return cron(work, name=name, month=at.month, day=at.day, hour=at.hour, minute=at.minute, second=at.second)
+        return cron(work, name=name, hour=at.hour, minute=at.minute, second=at.second, microsecond=0)
     away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
     return cron(work, name=name, hour=away.hour, minute=away.minute)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from benchmarks.peers.peer import Peer, Terms
 from benchmarks.peers.replicas import Run, run
 
-SECONDS = 8
+SECONDS = 6
 _SAMPLE_S = 0.1
-_STEP_S = 2.0
+_STEP_S = 1.5
 _STEADY = 0.03
 _BUSY = 0.9
 _START_CAP_S = 60.0

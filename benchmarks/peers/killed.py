@@ -12,8 +12,8 @@ from benchmarks.peers.second import by_slot
 REPLICAS = 3
 CAP_S = 60
 _FIRST_WITHIN_S = 40
-_SETTLE_S = 4
-_AFTER_S = 4
+_SETTLE_S = 3
+_AFTER_S = 3
 
 
 def measure(peer: Peer, bin_folder: Path, terms: Terms) -> dict[str, float]:

@@ -23,7 +23,8 @@ class Load:
 
     Args:
         jobs: how many, named `job-0`, `job-1`, ...
-        schedule: each job `second`: once a second; `burst`: once, at `at`; `daily`: once a day, none within an hour.
+        schedule: each job `second`: once a second; `burst`: at `at`, and in a day at the earliest; `daily`: once a day,
+            none within an hour.
         at: epoch seconds, whole: of the burst (a whole minute for peers that say `whole_minutes`); else of now.
         url: the server.
     """

@@ -13,9 +13,9 @@ from benchmarks.peers.replicas import run
 from benchmarks.report import percentile
 
 REPLICAS = 3
-SECONDS = 15
+SECONDS = 12
 _FIRST_WITHIN_S = 40
-_SETTLE_S = 3
+_SETTLE_S = 2
 
 
 def measure(peer: Peer, bin_folder: Path, terms: Terms) -> dict[str, float]:

@@ -14,6 +14,6 @@ def schedule(number: int) -> Cron | Every:
         return Every(seconds=1)
     if LOAD["schedule"] == "burst":
         at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return Cron(f"{at.second} {at.minute} {at.hour} {at.day} {at.month} *", seconds=True)
+        return Cron(f"{at.second} {at.minute} {at.hour} * * *", seconds=True)
     away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
     return Cron(f"{away.minute} {away.hour} * * *")

@@ -14,7 +14,7 @@ def expression(number: int) -> str:
         return "* * * * * * *"  # seven fields, the first of seconds
     if LOAD["schedule"] == "burst":
         at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return f"{at.second} {at.minute} {at.hour} {at.day} {at.month} * *"
+        return f"{at.second} {at.minute} {at.hour} * * * *"
     away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
     return f"{away.minute} {away.hour} * * *"
 
