@@ -10,6 +10,7 @@ from benchmarks.peers.peer import Message, Peer, Terms
 from benchmarks.peers.replicas import run
 
 REPLICAS = 3
+MANY = 10_000
 CAP_S = 60.0
 _BEFORE_S = 1.2  # some put messages into the queue up to a second ahead
 _QUIET_S = 1.5
@@ -21,7 +22,8 @@ def measure(peer: Peer, bin_folder: Path, terms: Terms, *, jobs: int, replicas: 
     Beside them what it cost: commands of the server, CPU seconds of all replicas.
     """
     at = instant((4 + replicas / 2 + jobs / 2000) * terms.patience, whole_minutes=peer.whole_minutes)
-    with run(peer, bin_folder, jobs, "burst", at=at) as running:
+    observe = peer.observe_burst if jobs >= MANY else None
+    with run(peer, bin_folder, jobs, "burst", at=at, observe=observe) as running:
         running.start(replicas)
         running.wait(at - time.time() - _BEFORE_S)
         cpu, commands = running.usage()[0], running.server.commands()

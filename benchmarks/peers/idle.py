@@ -26,7 +26,7 @@ def measure(peer: Peer, bin_folder: Path, terms: Terms, *, jobs: int) -> dict[st
     At rest: since when the use of CPU has been what it stays at. A replica that never takes less than nine
     tenths of a core has no such moment.
     """
-    with run(peer, bin_folder, jobs, "daily", observed=False) as running:
+    with run(peer, bin_folder, jobs, "daily") as running:
         running.start(1)
         samples = _until_steady(running, terms.patience)
         server = running.server.seconds()

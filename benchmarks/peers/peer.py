@@ -110,6 +110,7 @@ class Peer:
         requirements: for pip.
         replica: the command of replica number 0, 1, ... of the service's scheduler.
         observe: how its messages are seen.
+        observe_burst: how they are seen in a burst of 10,000, where that must be otherwise: see `length`.
         setup: one sentence: how it was set up.
         documentation: where its own documentation says so.
         server: what holds its queue.
@@ -127,6 +128,7 @@ class Peer:
     setup: str
     documentation: str
     server: Literal["valkey", "postgres"] = "valkey"
+    observe_burst: Observing | None = None
     prepare: Callable[[Place, Load], None] | None = None
     aligned: bool = True
     whole_minutes: bool = False

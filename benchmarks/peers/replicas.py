@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.peers.peer import ROOT, Load, Message, Observer, Peer, Place, When
+from benchmarks.peers.peer import ROOT, Load, Message, Observer, Observing, Peer, Place, When
 from benchmarks.peers.servers import Serving, serve
 
 _POLL_S = 0.02
@@ -87,7 +87,8 @@ class Run:
         port = int((message.sender or "0").rpartition(":")[2])
         for number, process in enumerate(self.processes):
             if process.poll() is None and any(port in _ports(each) for each in self._family(process)):
-                self._kill(process)
+                self._strike(process)
+                process.wait(60)
                 return number
         raise LookupError(f"no replica holds {message.sender}")
 
@@ -106,7 +107,9 @@ class Run:
     def close(self) -> None:
         """End all replicas at once."""
         for process in self.processes:
-            self._kill(process)
+            self._strike(process)
+        for process in self.processes:
+            process.wait(60)
 
     def _log(self, number: int) -> Path:
         return self.place.folder / f"replica-{number}.log"
@@ -120,10 +123,9 @@ class Run:
             return []
 
     @staticmethod
-    def _kill(process: subprocess.Popen[bytes]) -> None:
+    def _strike(process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10)
 
 
 def _ports(process: psutil.Process) -> set[int]:
@@ -135,18 +137,18 @@ def _ports(process: psutil.Process) -> set[int]:
 
 @contextmanager
 def run(
-    peer: Peer, bin_folder: Path, jobs: int, schedule: When, *, at: int | None = None, observed: bool = True
+    peer: Peer, bin_folder: Path, jobs: int, schedule: When, *, at: int | None = None, observe: Observing | None = None
 ) -> Iterator[Run]:
-    """A fresh server with an observer on it, and no replica yet; all end afterwards."""
+    """A fresh server, and an observer where messages are expected; no replica yet. All end afterwards."""
     with serve(peer.server) as server, tempfile.TemporaryDirectory(prefix="slotqueue-peer-") as folder:
         place = Place(server.url, Path(folder), bin_folder)
         load = Load(jobs, schedule, int(time.time()) if at is None else at, server.url)
         if peer.prepare:
             peer.prepare(place, load)
-        if not observed:
+        if schedule == "daily":
             yield from _attended(Run(peer, load, place, server, None))
             return
-        with peer.observe(place) as observer:
+        with (observe or peer.observe)(place) as observer:
             yield from _attended(Run(peer, load, place, server, observer))
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NoReturn
 
 from benchmarks.peers.environments import NotInstalled, environment, versions
 from benchmarks.peers.peer import ROOT, Peer, Terms
@@ -29,7 +30,8 @@ _NAME = re.compile(r"[A-Za-z][\w.-]*")
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for, and write the results. What is not measured now keeps its figures."""
     asked = _asked(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the replicas as Ctrl-C does
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     results = Results.load()
     try:
         if not asked.plot_only:
@@ -40,6 +42,13 @@ def main(arguments: Sequence[str]) -> int:
     insert(results)
     _draw()
     return 0
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - what a handler is given
+    """Once: nothing may stop the replicas from being ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from benchmarks.peers.length import growing_list
 from benchmarks.peers.monitor import watching
 from benchmarks.peers.peer import ROOT, Command, Load, Peer, Place
-from benchmarks.peers.slotqueue_peer import job_and_slot
+from benchmarks.peers.slotqueue_peer import OTHERWISE, job_and_slot
 
 
 def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
@@ -18,7 +19,11 @@ def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
     """`LPUSH celery <message>`, whose id is the slot key."""
     if command[:2] == ["LPUSH", "celery"]:
         for message in command[2:]:
-            yield job_and_slot(json.loads(message)["headers"]["id"])
+            yield _entry(message.encode())
+
+
+def _entry(message: bytes) -> tuple[str, float]:
+    return job_and_slot(json.loads(message)["headers"]["id"])
 
 
 PEER = Peer(
@@ -27,6 +32,8 @@ PEER = Peer(
     requirements=("--editable", f"{ROOT}[celery]", "celery"),
     replica=_replica,
     observe=watching(read, mark='"LPUSH" "celery"'),
+    observe_burst=growing_list("celery", _entry),
     setup='`slotqueue run` of an application with `CeleryEnqueuer(app)` and `on_crash="complete"`, else as by default',
     documentation="celery.md",
+    remarks=OTHERWISE,
 )

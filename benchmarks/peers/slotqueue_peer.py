@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from benchmarks.peers.length import growing_zset
 from benchmarks.peers.monitor import watching
 from benchmarks.peers.peer import ROOT, Command, Load, Peer, Place
 
@@ -27,12 +28,18 @@ def job_and_slot(key: str) -> tuple[str, float]:
     return job, datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
+OTHERWISE = (
+    "Its burst of 10,000 is few and long commands, which `MONITOR` would slow down:"
+    " there the length of the queue was asked each few milliseconds instead."
+)
 PEER = Peer(
     name="slotqueue (arq)",
     package="slotqueue",
     requirements=("--editable", f"{ROOT}[arq]", "arq"),
     replica=_replica,
     observe=watching(read, mark='"ZADD" "arq:queue"'),
+    observe_burst=growing_zset("arq:queue", lambda entry: job_and_slot(entry.decode())),
     setup='`slotqueue run` of an application with `ArqEnqueuer()` and `on_crash="complete"`, all else as by default',
     documentation="quickstart.md",
+    remarks=OTHERWISE,
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers import arq_peer, burst, idle, second, slotqueue_peer, table, taskiq_peer
+from benchmarks.peers.length import Growth
 from benchmarks.peers.monitor import Lines, Read, arguments
 from benchmarks.peers.peer import Message
 from benchmarks.peers.results import Results, Subject
@@ -107,6 +108,13 @@ def test_a_burst_ends_with_the_first_message_of_its_last_job() -> None:
     found = [Message(11, "job-0"), Message(13, "job-1"), Message(15, "job-0")]
     assert burst.judged(found, 2, at=10) == {"twice": 1, "missing": 0, "seconds": 3}
     assert burst.judged(found, 3, at=10) == {"twice": 1, "missing": 1}
+
+
+def test_a_growing_queue_tells_when_each_entry_was_seen_first() -> None:
+    growth = Growth()
+    for length, at in ((0, 1.0), (2, 2.0), (2, 3.0), (3, 4.0)):
+        growth.saw(length, at)
+    assert growth.instants(3) == [2, 2, 4]
 
 
 def test_a_replica_is_at_rest_once_its_use_stays_what_it_is() -> None:
