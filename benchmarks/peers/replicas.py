@@ -124,7 +124,7 @@ class Run:
 
     @staticmethod
     def _strike(process: subprocess.Popen[bytes]) -> None:
-        with suppress(ProcessLookupError):
+        if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
