@@ -18,7 +18,13 @@ _CAP_S = 60
 def main() -> None:
     """Draw all, from the results."""
     mpl.rcParams.update(
-        {"svg.hashsalt": "slotqueue", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+        {
+            "svg.hashsalt": "slotqueue",
+            "svg.fonttype": "none",
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
     )
     results = Results.load()
     _bars(

@@ -82,8 +82,9 @@ class Table:
 
     @staticmethod
     def _best(column: Column, results: Results) -> float | None:
+        """The lowest, where not all have it."""
         found = [middle for each in results.subjects.values() if (middle := column.middle(each)) is not None]
-        return min(found, default=None)
+        return min(found) if len(set(found)) > 1 else None
 
 
 _NOT_ALL = "not all in 60 s"
