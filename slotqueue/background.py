@@ -7,6 +7,7 @@ never inherited by a fork: a child process has no thread, and none of its parent
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
@@ -17,6 +18,8 @@ from slotqueue.events import Emit, LoopDied
 _STOP_SECONDS = 4.8
 """A `SlotQueue` stops within 4.5 s, also while Redis is unreachable."""
 _START_SECONDS = 5.0
+_GREEN = (("gevent.monkey", "is_module_patched", "threading"), ("eventlet.patcher", "is_monkey_patched", "thread"))
+"""Libraries that replace threads: the module to ask, and how."""
 
 
 class Ticking(Protocol):
@@ -33,6 +36,14 @@ class Ticking(Protocol):
 
 
 Q = TypeVar("Q", bound=Ticking)
+
+
+def green_threads() -> str:
+    """Which library has put green threads, where no event loop runs, in place of threads; "" where none has."""
+    for module, ask, patched in _GREEN:
+        if module in sys.modules and getattr(sys.modules[module], ask)(patched):
+            return module.partition(".")[0]
+    return ""
 
 
 class BackgroundTicker(Generic[Q]):
@@ -55,8 +66,13 @@ class BackgroundTicker(Generic[Q]):
         """Start the thread. Redis may be away: the loops keep trying.
 
         Raises:
-            ConfigurationError: it was started before.
+            ConfigurationError: it was started before, or there are no threads here, see `green_threads`.
         """
+        if library := green_threads():
+            raise ConfigurationError(
+                f"{library} has replaced threads in this process, and nothing would ever tick; take start_thread() out "
+                "and run `slotqueue run MODULE:ATTRIBUTE` as a process of its own"
+            )
         if self._thread is not None:
             raise ConfigurationError("this SlotQueue ticks in a thread already")
         self._thread = threading.Thread(target=self._main, name="slotqueue", daemon=True)

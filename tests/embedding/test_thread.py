@@ -10,10 +10,11 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
-from slotqueue import Every, Policy, SlotQueue
+from slotqueue import ConfigurationError, Every, Policy, SlotQueue
 from slotqueue.events import Event, LoopDied, PassFailed, SlotClaimed, StoreLost
 from slotqueue.ticker import Ticker
 from tests.waiting import wait_until
@@ -48,6 +49,21 @@ def test_it_ticks_beside_the_application_in_one_thread(slots: SlotQueue) -> None
     assert slots.stop_thread()
     assert time.monotonic() - began < 5
     assert (_threads(), slots.is_ready) == (0, False)
+
+
+@pytest.mark.parametrize(
+    "module, ask, patched",
+    [("gevent.monkey", "is_module_patched", "threading"), ("eventlet.patcher", "is_monkey_patched", "thread")],
+)
+def test_green_threads_are_refused(
+    slots: SlotQueue, monkeypatch: pytest.MonkeyPatch, module: str, ask: str, patched: str
+) -> None:
+    library = ModuleType(module)
+    setattr(library, ask, lambda what: what == patched)
+    monkeypatch.setitem(sys.modules, module, library)
+    with pytest.raises(ConfigurationError, match=f"{module.partition('.')[0]} has replaced threads .*`slotqueue run"):
+        slots.start_thread()
+    assert _threads() == 0
 
 
 def test_it_starts_again_after_a_stop(slots: SlotQueue) -> None:
