@@ -132,10 +132,27 @@ def retries_quietly(self: Any, fails: bool = False) -> str:
     return "not yet"
 
 
+@app.task(bind=True, name="gives_up", max_retries=1)
+def gives_up(self: Any, with_error: bool) -> None:
+    mark(self, "trying")
+    raise self.retry(exc=ValueError("no such customer") if with_error else None, countdown=0)
+
+
 @app.task(bind=True, name="replaces")
-def replaces(self: Any) -> None:
+def replaces(self: Any, by: str) -> None:
     mark(self, "replacing")
-    self.replace(quick.s().set(countdown=0.5))
+    later = {
+        "task": quick.s(),
+        "failure": fails.s(),
+        "elsewhere": app.signature("elsewhere"),
+        "chain": quick.s() | quick.s(),
+    }
+    self.replace(later[by].set(countdown=0.5))
+
+
+@app.task(name="plain")
+def plain() -> None:
+    mark(celery.current_task, "ran")
 
 
 @app.task(bind=True, name="dies")
@@ -166,6 +183,14 @@ class Stranger(celery.Task):  # type: ignore[misc] # no types
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         mark(self, "called")
         return self.run(*args, **kwargs)
+
+
+class Polite(app.Task):  # type: ignore[misc,name-defined] # no types
+    """Derives from the application's class, and lets it do its part."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        mark(self, "called")
+        return super().__call__(*args, **kwargs)
 
 
 class Whole(celery.Task):  # type: ignore[misc] # no types
@@ -219,6 +244,11 @@ if APP.get("stubborn"):
 
 @app.task(base=Stranger, bind=True, name="strange")
 def strange(self: Any) -> None:
+    mark(self, "ran")
+
+
+@app.task(base=Polite, bind=True, name="polite")
+def polite(self: Any) -> None:
     mark(self, "ran")
 
 

@@ -61,16 +61,39 @@ async def test_a_retry_that_is_sent_and_not_thrown_is_not_lost(
         assert record.get("spent", "0") == "0"
 
 
-async def test_a_task_that_puts_another_one_in_its_place_is_done_before_that_one_runs(
+async def test_a_manual_retry_whose_tries_are_spent_is_final(
     celery_redis: CelerySystem, celery_redis_bench: Bench
 ) -> None:
-    """A limit that docs/celery.md names: the replacement has the id of the slot, and is none."""
     await celery_redis.start()
-    key = await celery_redis_bench.fire("replaces")
-    await celery_redis_bench.wait_for(key, "done")
-    assert await celery_redis_bench.effects(key) == ["replacing"]
-    await celery_redis_bench.wait_for_effect(key, "replacing", "ran")
-    await eventually(lambda: celery_redis.result(key)["result"] == "quickly")
+    for with_error, said in ((True, "ValueError: no such customer"), (False, "MaxRetriesExceededError: Can't retry")):
+        key = await celery_redis_bench.fire("gives_up", kwargs={"with_error": with_error})
+        record = await celery_redis_bench.wait_for(key, "dead")
+        assert record["error"].startswith(said)
+        assert record["spent"] == "1"
+        assert await celery_redis_bench.effects(key) == ["trying", "trying"]
+
+
+async def test_a_task_that_goes_on_in_the_place_of_another_ends_its_slot_and_what_else_comes_there_is_no_slot(
+    celery_redis: CelerySystem, celery_redis_bench: Bench
+) -> None:
+    """A limit that docs/celery.md names: nobody reports on a chain, and the slot is done before that has run."""
+    worker = await celery_redis.start()
+    for by, ended, effect in (("task", "done", "ran"), ("failure", "dead", "failing")):
+        key = await celery_redis_bench.fire("replaces", kwargs={"by": by}, on_crash="skip")
+        record = await celery_redis_bench.wait_for(key, ended)
+        assert record.get("spent", "0") == ("1" if ended == "dead" else "0")
+        assert await celery_redis_bench.effects(key) == ["replacing", effect]
+        assert f"{key} postponed by 500 ms: another task goes on in its place" in worker.text()
+    strangers = [
+        await celery_redis_bench.fire("replaces", kwargs={"by": "elsewhere"}),
+        chained := await celery_redis_bench.fire("replaces", kwargs={"by": "chain"}),
+    ]
+    for key in strangers:
+        await celery_redis_bench.wait_for(key, "done")
+        assert await celery_redis_bench.effects(key) == ["replacing"]
+        assert f"{key} postponed" not in worker.text()
+    await celery_redis_bench.wait_for_effect(chained, "replacing", "ran")
+    await eventually(lambda: celery_redis.result(chained)["result"] == "quickly")
 
 
 async def test_a_soft_time_limit_is_a_failure(celery_redis: CelerySystem, celery_redis_bench: Bench) -> None:

@@ -19,6 +19,7 @@ from celery.exceptions import Ignore, Reject, Retry, WorkerShutdown, WorkerTermi
 
 from slotqueue.answers import Dropped, Word
 from slotqueue.enqueuers.celery.message import BACK, FENCE, NO_TOKEN, TOKEN, slip_in, token_for
+from slotqueue.enqueuers.celery.replacing import replaced_in
 from slotqueue.enqueuers.celery.retries import NotTheLast, sent_retry
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Event
@@ -121,8 +122,8 @@ class SlotDelivery:
         """Say what an exception means in Celery, which is about to see it too."""
         sent = sent_retry(self._request) if isinstance(error, Exception) else None
         match sent or error:
-            case Ignore():  # the task says itself that it is over, or has put another one in its place
-                return Finish()
+            case Ignore():
+                return self._ignored()
             case Retry(when=when):
                 return Postpone("Celery retries it", _ms_until(when))
             case Reject(requeue=True) if self._task.acks_late:
@@ -133,6 +134,11 @@ class SlotDelivery:
                 return Vanish()
             case _:
                 return Fail(describe(error))
+
+    def _ignored(self) -> Ending:
+        """The task says itself that it is over, or has put another one in its place, which goes on or does not."""
+        when = replaced_in(self._request)
+        return Finish() if when is None else Postpone("another task goes on in its place", _ms_until(when))
 
     def _stop_if_stale(self, hold: SyncHold) -> None:
         if hold.outcome is Word.STALE:

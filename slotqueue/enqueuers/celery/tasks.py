@@ -18,6 +18,7 @@ from kombu.utils import symbol_by_name
 
 from slotqueue.enqueuers.celery.delivery import SlotDelivery, mark_started
 from slotqueue.enqueuers.celery.message import SLIP
+from slotqueue.enqueuers.celery.replacing import follow_replacements
 from slotqueue.enqueuers.celery.request import guarded_request
 from slotqueue.enqueuers.celery.retries import note_retries
 
@@ -68,6 +69,7 @@ def guard_task(task: Any, app_guard: AppGuard) -> None:  # noqa: ANN401 - Celery
         raise TypeError("its Strategy runs messages in a way of its own")
     guarded = GuardedTask(task, app_guard, bool(task.track_started))
     note_retries(task)
+    follow_replacements(task, app_guard.guards)
     if task_has_custom(task, "__call__"):
         _wrap_call(task, guarded)
     else:

@@ -101,6 +101,10 @@ class AppGuard:
         """The connection to a slot's namespace; None where this worker does not know it."""
         return self.connections.get(parse_key(slip.key).namespace)
 
+    def guards(self, task: str) -> bool:
+        """Whether a worker of this application guards the task of this name."""
+        return task in self.guarded
+
     def guard_tasks(self) -> None:
         """Guard every task of the application; said twice, it does nothing more."""
         guarded = []
