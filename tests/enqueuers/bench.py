@@ -74,17 +74,23 @@ class Bench:
 
     async def claim(self, task: str, **about: Any) -> Message:
         """Claim a slot of a new job; its message is not enqueued yet."""
-        job = self.job(task, **about)
+        word, message = await self.claim_of(self.job(task, **about))
+        assert word is Word.WON
+        return message
+
+    async def claim_of(self, job: Job, minutes_ago: int = 0) -> tuple[Word, Message]:
+        """Claim the slot of a job at the last whole minute, or at an earlier one; its message is not enqueued yet."""
         known = [Known(job.name, job.schedule_version)]
         registered = await self.store.run(self.store.verbs.register(self._me, known, epoch="", is_last=True))
-        fire_time = from_ms(registered.now // 60_000 * 60_000)
+        fire_time = from_ms((registered.now // 60_000 - minutes_ago) * 60_000)
         slot = Slot(key_at(self.namespace, job.name, fire_time), job.name, fire_time, fire_time - PERIOD)
         claims = await self.store.run(
             self.store.verbs.claim([Offer(job, slot)], replica=self._me.id, epoch=registered.epoch)
         )
-        assert [verdict.word for verdict in claims.verdicts] == [Word.WON]
+        (verdict,) = claims.verdicts
         start, fire = to_ms(slot.start), to_ms(fire_time)
-        return message_for(job, Slip(slot.key, 0, fire, start, job.task_name, job.version, job.terms.text))
+        slip = Slip(slot.key, 0, fire, start, job.task_name, job.version, job.terms.text)
+        return verdict.word, message_for(job, slip)
 
     async def fire(self, task: str, *, becomes: str = "queued", **about: Any) -> str:
         """Claim a slot of a new job and enqueue it; returns its key."""

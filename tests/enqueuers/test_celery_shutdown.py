@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.enqueuers.bench import Bench
@@ -69,3 +71,23 @@ async def test_a_killed_worker_that_acks_late_costs_a_lease_and_a_sweep(
     record = await celery_bench.wait_for(key, "done", sweeping=True)
     assert record["spent"] == "1"
     assert await celery_bench.effects(key) == ["began", "began", "ended"]
+
+
+async def test_a_message_in_the_hand_of_a_killed_worker_runs_once(
+    celery_system: CelerySystem, celery_bench: Bench
+) -> None:
+    victim = await celery_system.start()
+    running = await celery_bench.fire("slow", kwargs={"seconds": 30}, on_crash="skip")
+    await celery_bench.wait_for_effect(running, "began")
+    waiting = await celery_bench.fire("quick")
+    await eventually(lambda: f"{waiting}] received" in victim.text())
+    victim.kill()
+    heir = await celery_system.start()
+    if celery_system.is_redis:  # which has the message back after its visibility timeout, long after `requeue_after`
+        assert await celery_bench.state(waiting) == "queued"
+        await celery_bench.let_deadline_pass(waiting)
+        await celery_bench.wait_for(waiting, "done", sweeping=True)
+        await asyncio.to_thread(celery_system.restore_unacknowledged, 0)
+        await eventually(lambda: f"{waiting}: message dropped" in heir.text())
+    await celery_bench.wait_for(waiting, "done")
+    assert await celery_bench.effects(waiting) == ["ran"]

@@ -25,7 +25,9 @@ async def test_every_kind_of_task_is_guarded(
 ) -> None:
     await celery_redis.start(environment={"finalize_first": finalize_first})
     expected: dict[str, tuple[dict[str, Any], list[str]]] = {
+        "plain": ({}, ["ran"]),
         "strange": ({}, ["called", "ran"]),
+        "polite": ({}, ["called", "ran"]),
         "whole": ({}, ["ran"]),
         "classy": ({"kind": "short"}, ["ran short"]),
         "shared": ({}, ["ran"]),
@@ -43,7 +45,12 @@ async def test_every_kind_of_task_is_guarded(
 async def test_slots_run_in_other_pools_as_well(
     celery_redis: CelerySystem, celery_redis_bench: Bench, pool: str
 ) -> None:
-    await celery_redis.start(pool=pool, concurrency=2 if pool == "threads" else 1)
+    worker = await celery_redis.start(pool=pool, concurrency=2 if pool == "threads" else 1)
+    twice = await celery_redis_bench.claim("quick")
+    await celery_redis_bench.enqueuer.enqueue([twice])
+    await eventually(lambda: celery_redis.result(twice.slip.key)["status"] == "SUCCESS")
+    result = repr(celery_redis.result(twice.slip.key))
+    await celery_redis_bench.enqueuer.enqueue([twice])
     told = await celery_redis_bench.fire("tells")
     failed = await celery_redis_bench.fire("fails")
     retried = await celery_redis_bench.fire("retries", kwargs={"times": 1, "delay": 0.1})
@@ -54,6 +61,9 @@ async def test_slots_run_in_other_pools_as_well(
     record = await celery_redis_bench.wait_for(blocked, "done", sweeping=True)
     assert record.get("spent", "0") == "0"
     assert await celery_redis_bench.effects(blocked) == ["began", "ended"]
+    assert "message dropped" in worker.text()
+    assert repr(celery_redis.result(twice.slip.key)) == result
+    assert await celery_redis_bench.effects(twice.slip.key) == ["ran"]
 
 
 async def test_the_fire_time_and_no_inner_header_are_seen_by_the_task(

@@ -134,6 +134,29 @@ async def test_the_retry_of_the_worker_system_spends_no_attempt(system: System, 
     assert await bench.effects(key) == ["retrying", "retrying", "ran"]
 
 
+@pytest.mark.parametrize("system", QUEUES, indirect=True)
+async def test_of_a_job_that_may_not_overlap_a_slot_waits_or_is_skipped_while_another_is_out(
+    system: System, bench: Bench
+) -> None:
+    await system.start()
+    forbidding = bench.job("retries", kwargs={"times": 1, "delay": 2}, overlap="forbid")
+    holding = bench.job("slow", kwargs={"seconds": 0.7}, overlap="hold")
+    _, retried = await bench.claim_of(forbidding, minutes_ago=1)
+    _, ran = await bench.claim_of(holding, minutes_ago=1)
+    word, held = await bench.claim_of(holding)
+    assert word is Word.HELD
+    await bench.enqueuer.enqueue([retried, ran])
+    await bench.wait_for(retried.slip.key, "postponed")  # its retry is to come, and it is still out
+    word, skipped = await bench.claim_of(forbidding)
+    assert word is Word.SKIPPED
+    before = await bench.wait_for(ran.slip.key, "done", sweeping=True)
+    after = await bench.wait_for(held.slip.key, "done", sweeping=True)
+    assert int(before["ended"]) <= int(after["began"])
+    await bench.wait_for(retried.slip.key, "done")
+    assert (await bench.record(skipped.slip.key))["behind"] == retried.slip.key
+    assert await bench.effects(skipped.slip.key) == []
+
+
 # ---- workers that vanish
 
 
