@@ -30,6 +30,11 @@ app.conf.update(
 if SAID["lazy"]:
     for entry in app.conf.beat_schedule.values():
         entry["args"] = (BeatLazyFunc(EFFECTS.incr, "evaluated"),)
+if SAID["stalls"]:
+    for entry in app.conf.beat_schedule.values():
+        entry["args"] = (
+            BeatLazyFunc(lambda: EFFECTS.set("stalled", os.getpid(), nx=True) and EFFECTS.blpop("go", 60)),
+        )
 if SAID["guarded"]:
     slotqueue.beat.guard(app)
 if SAID["ticking_workers"]:

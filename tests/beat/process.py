@@ -90,6 +90,7 @@ class Fleet:
         *,
         entries: dict[str, Any] | None = None,
         lazy: bool = False,
+        stalls: bool = False,
         guarded: bool = False,
         ticking_workers: bool = False,
         ticking_slots: dict[str, dict[str, Any]] | None = None,
@@ -99,6 +100,7 @@ class Fleet:
             "url": self.url,
             "entries": entries if entries is not None else {"each second": {"task": "work", "schedule": 1}},
             "lazy": lazy,
+            "stalls": stalls,
             "guarded": guarded,
             "ticking_workers": ticking_workers,
             "ticking_slots": ticking_slots,
@@ -126,6 +128,11 @@ class Fleet:
     def record(self, key: str) -> dict[str, str]:
         """What the store says of a slot."""
         return dict(self.redis.hgetall(f"{key}:record"))
+
+    def open_slots(self) -> list[str]:
+        """The keys of the slots that have not ended."""
+        keys: list[str] = self.redis.zrange("ran:open", 0, -1)
+        return keys
 
     def lateness_ms(self, key: str) -> float:
         """How long after the fire time the message was confirmed, by Redis's clock."""

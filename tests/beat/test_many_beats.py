@@ -155,6 +155,24 @@ def test_a_frozen_beat_comes_back_without_an_error_and_doubles_nothing(fleet: Fl
     assert fire_time(keys[-1]) - fire_time(keys[0]) == timedelta(seconds=len(keys) - 1)
 
 
+def test_a_beat_that_was_frozen_past_its_grace_sends_nothing_that_another_has_taken_over(fleet: Fleet) -> None:
+    """Case 20: it stops between claim and send, for longer than the ten seconds that others leave it."""
+    beats = fleet.beats(2, stalls=True, slotqueue_defaults={"on_crash": "complete"})
+    eventually(lambda: fleet.redis.get("stalled"), what="a beat between claim and send")
+    frozen = next(beat for beat in beats if beat.pid == int(fleet.redis.get("stalled")))
+    frozen.send(signal.SIGSTOP)
+    (key,) = (key for key in fleet.open_slots() if f"-{frozen.pid}-" in fleet.record(key)["by"])
+    eventually(lambda: fleet.record(key)["n"] == "1" and fleet.sent()[key], within=40, what="a message by the other")
+    fleet.redis.rpush("go", "on")
+    frozen.send(signal.SIGCONT)
+    frozen.wait_for(f"{key} could not be enqueued: the enqueuer did not answer within 8 s")
+    back = fleet.now()
+    eventually(lambda: _newest(fleet) > back, what="later slots")
+    assert set(fleet.sent().values()) == {1}
+    assert frozen.stop()[0] == 0
+    assert "Traceback" not in frozen.log
+
+
 def test_a_redis_that_goes_away_ends_no_beat_and_doubles_nothing(own_fleet: Fleet, own_server: Server) -> None:
     beats = own_fleet.beats(2)
     eventually(lambda: len(own_fleet.sent()) >= 2, what="the first messages")

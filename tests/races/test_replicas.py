@@ -89,6 +89,29 @@ async def test_a_replica_that_was_frozen_over_some_slots_runs_none_again(new_fle
     assert {_attempts(fleet, key).get("frozen") for key in keys} == {"SlotTaken"}
 
 
+async def test_a_replica_that_was_frozen_until_claims_and_done_markers_ran_out_runs_none_again(
+    new_fleet: NewFleet,
+) -> None:
+    """Case 6, lukas-krecan/ShedLock#132, when nothing is known of a slot any more: its job is decided beyond it."""
+    jobs = [{"name": "mail", "every": 1, "lookback": 0}]
+    fleet = new_fleet(jobs=jobs, worker={"keep_result": 0})
+    await fleet.are_ready(fleet.worker(), frozen := fleet.replica("frozen"), fleet.replica("awake"))
+    keys = _keys_from(fleet, "mail", 4)
+    frozen.freeze()
+    for key in keys:
+        await fleet.reaches(key, "done")
+    past = keys[:3]
+    for key in past:
+        assert fleet.redis.delete(key, f"{key}:done", f"{key}:record") == 3  # as when their time is over
+    frozen.thaw()
+    (after,) = _keys_from(fleet, "mail", 1)
+    await eventually(lambda: "frozen" in _attempts(fleet, after), why="the frozen replica ticks again")
+    await fleet.reaches(after, "done")
+    assert fleet.redis.exists(*past) == 0
+    assert [fleet.runs(key) for key in [*keys, after]] == [1] * 5
+    assert not fleet.events("SlotsMissed")
+
+
 async def test_a_lone_replica_that_was_frozen_catches_up_each_slot_once(new_fleet: NewFleet) -> None:
     """Case 45, sidekiq-cron/sidekiq-cron#147: what is due is told by the last slot decided, not by a window of time.
 
