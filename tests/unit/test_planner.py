@@ -269,11 +269,39 @@ def test_jitter_delays_the_offer_and_neither_key_nor_order() -> None:
     assert due.offers[0].slot.key == "ran:a:2026-11-30T12:01"
 
 
+def test_what_is_delayed_waits_also_where_older_slots_are_undecided() -> None:
+    late = job(jitter=30)
+    planner = planner_with(late)
+    third = to_ms(NOON + 3 * MINUTE)
+    (due,) = planner.due(third + late.delay_of(third) - 1).dues
+    assert fire_times([due]) == ["12:01:00", "12:02:00"]
+    planner.settle(due)
+    assert planner.next_at() == third + late.delay_of(third)
+
+
 def test_after_an_outage_jobs_that_complete_offer_their_last_slots_again_and_jobs_that_skip_do_not() -> None:
     planner = planner_with(job("c", lookback=1), job("s", on_crash="skip"))
     settle(planner, NOON + 5 * MINUTE)
     assert planner.rewind(to_ms(NOON + 5 * MINUTE), is_data_lost=False) == []
     assert settle(planner, NOON + 5 * MINUTE) == ["12:04:00", "12:05:00"]
+
+
+def test_an_outage_adds_its_slots_to_those_that_are_offered_again_and_makes_no_gap() -> None:
+    planner = planner_with(job("c", lookback=1))
+    settle(planner, NOON + 4 * MINUTE)
+    planner.rewind(to_ms(NOON + 5 * MINUTE), is_data_lost=False)
+    (due,) = planner.due(to_ms(NOON + 5 * MINUTE)).dues
+    assert fire_times([due]) == ["12:04:00", "12:05:00"]
+    assert due.gap is None
+
+
+def test_what_was_undecided_before_an_outage_is_not_forgotten_by_it() -> None:
+    planner = planner_with(job("c", lookback=1))
+    planner.rewind(to_ms(NOON + 5 * MINUTE), is_data_lost=False)
+    (due,) = planner.due(to_ms(NOON + 5 * MINUTE)).dues
+    assert fire_times([due]) == ["12:04:00", "12:05:00"]
+    assert due.gap is not None
+    assert (due.gap.after, due.gap.until) == (to_ms(NOON), to_ms(NOON + 4 * MINUTE) - 1)
 
 
 def test_after_a_loss_of_data_what_a_skip_job_may_have_decided_is_a_gap() -> None:
