@@ -69,7 +69,14 @@ class Stage:
         self.redis.close()
 
     def run(self, command: Command[T]) -> T:
-        return self.store.run(command)
+        began = time.monotonic()
+        answer = self.store.run(command)
+        self._ran_at = (began + time.monotonic()) / 2
+        return answer
+
+    def since_run_ms(self) -> float:
+        """How long ago the newest command was, so that a slow machine makes no life or wait shorter."""
+        return (time.monotonic() - self._ran_at) * 1000
 
     # ---- what is there
 
@@ -89,14 +96,15 @@ class Stage:
         return None if score is None else int(score)
 
     def wait_of(self, key: str) -> int:
-        """How long from now the deadline is, rounded to seconds, in ms."""
+        """How long from the newest command the deadline is, rounded to seconds, in ms."""
         deadline = self.deadline(key)
         assert deadline is not None, f"{key} is not open"
-        return round((deadline - self.now()) / 1000) * 1000
+        return round((deadline - self.now() + self.since_run_ms()) / 1000) * 1000
 
     def life_of(self, key: str) -> int:
-        """The key's TTL rounded to seconds, in ms."""
-        return round(int(self.redis.pttl(key)) / 1000) * 1000
+        """The key's TTL at the newest command, rounded to seconds, in ms; below zero where it has none."""
+        left = int(self.redis.pttl(key))
+        return left if left < 0 else round((left + self.since_run_ms()) / 1000) * 1000
 
     def past(self, key: str) -> list[str]:
         record = self.record(key)
