@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 from slotqueue.answers import Takeover, Word
 from slotqueue.clock import RedisClock
@@ -35,6 +36,8 @@ from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.slots import SlotState, parse_key, to_ms
 
 _BATCH = 200
+_PIECE_SECONDS = 1.0
+"""What takes longer to enqueue is taken over in smaller pieces: a queue that is slow refuses all of a large one."""
 _BATCHES_A_SWEEP = 50
 _LOOKED_UP_A_SWEEP = 100
 _BY_HAND = {"ordered", *(state.value for state in SlotState if not state.is_open)}
@@ -76,12 +79,13 @@ class Sweeper:
         self.every = every
         self.letters = letters
         self._rank = 0
+        self._room = _BATCH
 
     async def sweep(self, stopping: asyncio.Event | None = None) -> Counter[str]:
         """Make one pass.
 
         Args:
-            stopping: once set, the batch in hand is finished and the rest is left.
+            stopping: once set, the piece in hand is finished and the rest is left.
 
         Returns:
             How many slots were overdue, and what became of them: enqueue, done, missed, lost, dead, later, ...
@@ -96,8 +100,11 @@ class Sweeper:
             self.clock.observe(sent, overdue.now)
             if not overdue.keys:
                 break
-            moved = await self._take_over(overdue.keys, counts)
-            if len(overdue.keys) < _BATCH or not moved or (stopping and stopping.is_set()):
+            moved, left = False, overdue.keys
+            while left and not (stopping and stopping.is_set()):
+                piece, left = left[: self._room], left[self._room :]
+                moved |= await self._take_over(piece, counts)
+            if len(overdue.keys) < _BATCH or not moved or left:
                 break
         await self._look_up(counts)
         if self.letters is not None and self.letters.epoch():
@@ -119,8 +126,8 @@ class Sweeper:
             except TimeoutError:
                 continue
 
-    async def _take_over(self, keys: list[str], counts: Counter[str]) -> bool:
-        """Take over one batch. False where no slot of it moved, so that the same ones would be next again."""
+    async def _take_over(self, keys: Sequence[str], counts: Counter[str]) -> bool:
+        """Take over a piece of a batch. False where no slot of it moved, so that the same ones would be next again."""
         jobs = [self._job_of(key) for key in keys]
         if self.letters is not None:
             jobs = [mine or told for mine, told in zip(jobs, await self.letters.jobs_of(keys), strict=True)]
@@ -136,8 +143,17 @@ class Sweeper:
             if takeover.slip and job:
                 messages.append(message_for(job, takeover.slip, takeover.before))
         if messages:
+            began = self.clock.monotonic()
             counts += await self.dispatcher.send(messages, doubt)
+            self._learn(self.clock.monotonic() - began)
         return any(takeover.word is not Word.LATER for takeover in takeovers)
+
+    def _learn(self, seconds: float) -> None:
+        """Choose the size of the next pieces by how long a piece took to enqueue."""
+        if seconds > _PIECE_SECONDS:
+            self._room = max(1, self._room // 2)
+        elif seconds < _PIECE_SECONDS / 4:
+            self._room = min(_BATCH, self._room * 2)
 
     async def _tell(self, letters: DeadLetters, counts: Counter[str]) -> None:
         """Claim and enqueue a slot for each dead letter that is new."""
