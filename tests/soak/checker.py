@@ -20,6 +20,9 @@ EARLY_S = 0.005
 TAIL_S = 6.0
 """How long after it was healed a fault may still show: a lease, a sweep, arq's or kombu's own pauses."""
 
+_NOTICED_S = 30.0
+"""How long after a loss of data a slot may be offered again, on a machine that does much else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Due:
@@ -94,7 +97,7 @@ def is_beyond_help(due: Due, faults: Sequence[Struck]) -> bool:
 
     A `skip` slot may have begun; a `complete` one is offered again unless it is older than the lookback by then.
     """
-    patience = LOOKBACK_S - TAIL_S if due.is_complete else 0.0
+    patience = LOOKBACK_S - _NOTICED_S if due.is_complete else 0.0
     return due.state is None and any(each.kind in LOSES_DATA and each.end > due.fire + patience for each in faults)
 
 

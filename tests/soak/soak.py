@@ -54,7 +54,7 @@ class Plan:
     bug: str = ""
     kinds: tuple[str, ...] = ()
     every_s: float = 2.0
-    settle_s: float = 240.0
+    settle_s: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)

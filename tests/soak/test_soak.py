@@ -29,7 +29,7 @@ def test_every_promise_is_kept(worker: str, seed: int, tmp_path: Path) -> None:
     if importlib.util.find_spec(worker) is None:
         pytest.skip(f"{worker} is not installed here")
     assert FAKETIME is not None or not os.environ.get("CI"), "install libfaketime: replicas shall have wrong clocks"
-    with Soak(Plan(seed, _SECONDS, worker), tmp_path) as soak:
+    with Soak(Plan(seed, _SECONDS, worker, settle_s=150), tmp_path) as soak:
         outcome = soak.run()
     assert not outcome.violations, "\n".join(map(str, outcome.violations))
     figures = outcome.figures
