@@ -21,7 +21,7 @@ CHECKED = slotqueue tests $(sort $(dir $(wildcard benchmarks/*.py examples/*.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-celery test-both test-fast soak check format bench docs clean python
+.PHONY: help demo test test-all test-celery test-both test-fast test-load soak check format bench docs clean python
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ test-both: $(VENV)-both/.tests
 
 test-fast: $(VENV)/.dev  ## Run the tests that are quick and start no processes
 	@$(PYTEST) -m "not processes and not alone and not slow" -n $(WORKERS) --maxprocesses 8 $(ARGS)
+
+# What is claimed of single slots and of killed processes, while every core is kept busy and the servers serve others too.
+test-load: $(VENV)/.dev  ## Run the tests of the cases once more, on a machine and a Redis that are busy with other things
+	@SLOTQUEUE_TEST_LOAD=1 $(PYTEST) -n 2 --dist loadgroup -m "not alone" tests/acceptance tests/faults tests/races tests/connections/test_failover.py $(ARGS)
 
 # MINUTES=10 SEED=1 WORKER=arq|celery BROKER=redis|rabbitmq
 soak: $(VENV)$(if $(findstring celery,$(WORKER)),-celery/.tests,/.dev)  ## Break a service on purpose for ten minutes and check every promise: MINUTES, SEED, WORKER, BROKER
