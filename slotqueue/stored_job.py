@@ -87,7 +87,8 @@ class StoredJob:
             said = json.loads(text)
         except ValueError:
             said = None
-        if not isinstance(said, dict) or not isinstance(said.get("policy", {}), dict):
+        is_form = isinstance(said, dict) and isinstance(said.get("policy", {}), dict)
+        if not is_form or not isinstance(said.get("args", []), list):
             raise ConfigurationError(f"its text in Redis is damaged: {text[:100]!r}; put it again", job=name)
         written = said.pop("format", None)
         known = {each.name for each in fields(cls)} - {"name"}

@@ -21,7 +21,7 @@ from typing import Any, Self
 from tests.servers import ServerFailed, ServerMissing, free_port
 
 _PROGRAMS = (Path("/usr/lib/rabbitmq/bin/rabbitmq-server"), Path("/usr/local/lib/rabbitmq/bin/rabbitmq-server"))
-_READY_WITHIN_S = 120.0
+_READY_WITHIN_S = 300.0
 _STOP_WITHIN_S = 15.0
 
 

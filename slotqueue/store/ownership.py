@@ -22,7 +22,8 @@ class Ownership:
     """
 
     def __init__(self, verbs: Commands, app: str | None) -> None:
-        if app is not None and not (0 < len(app) <= _LONGEST and app.isprintable()):
+        is_name = isinstance(app, str) and 0 < len(app) <= _LONGEST and app.isprintable()
+        if app is not None and not is_name:
             raise ConfigurationError(f"{app!r} is no name of 1 to {_LONGEST} printable characters", argument="app")
         self.app = app
         self.question = verbs.own(app or "")

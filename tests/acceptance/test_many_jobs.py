@@ -35,6 +35,7 @@ class Moody:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 async def test_a_hundred_thousand_jobs_with_damaged_ones_among_them(redis_url: str) -> None:
     events: list[Event] = []
     listing, policy = Listing(), Policy(on_crash="complete")
@@ -45,7 +46,7 @@ async def test_a_hundred_thousand_jobs_with_damaged_ones_among_them(redis_url: s
         slots.add(f"job-{i}", moody if i in ODD else Every(hours=24, offset=60))
         if i in ODD:
             with pytest.raises(ConfigurationError, match=f"bad-{i}"):
-                slots.add(f"bad-{i}", Every(hours=1), on_crash="neither")  # type: ignore[arg-type]
+                slots.add(f"bad-{i}", Every(hours=1), on_crash="neither")
     slots.add("second", Every(seconds=1))
     moody.is_bad = True
     await slots.tick()

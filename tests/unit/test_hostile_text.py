@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotqueue import ConfigurationError, Cron, Every, Policy
+from slotqueue import ConfigurationError, Cron, Every, Policy, SlotQueue
 from slotqueue.answers import StoredEntry
+from slotqueue.cli.instants import Ago, Ahead, Instant
 from slotqueue.errors import InvalidSchedule, InvalidSlotKey
 from slotqueue.job_builder import build_job
 from slotqueue.messages import Slip
@@ -22,6 +25,7 @@ from slotqueue.schedule_text import parse_schedule
 from slotqueue.slots import key_at, parse_key
 from slotqueue.store.connections import place_of, safe_url
 from slotqueue.store.readings import gap_of, process_of, record_of, versions_of
+from slotqueue.stored_job import StoredJob
 
 AT = datetime(2026, 10, 2, 3, tzinfo=UTC)
 
@@ -49,6 +53,10 @@ texts = st.one_of(st.text(max_size=60), st.lists(_PIECES, max_size=12).map("".jo
         (gap_of, ()),
         (lambda text: process_of("web-1", text), ()),
         (lambda text: StoredEntry.parse("mail", text), ()),
+        (lambda text: StoredJob.from_json("mail", text), ConfigurationError),
+        (lambda text: Instant().convert(text, None, None), click.BadParameter),
+        (lambda text: Ago().convert(text, None, None), click.BadParameter),
+        (lambda text: Ahead().convert(text, None, None), click.BadParameter),
     ],
 )
 @given(text=texts)
@@ -91,6 +99,48 @@ def test_a_record_of_any_content_is_sound_or_said_to_be_damaged(raw: dict[str, s
 def test_json_that_is_no_slip_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - json's own, or ours
         Slip.from_json(json.dumps(value))
+
+
+values = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts, st.timedeltas(), st.lists(st.none()))
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | texts,
+    lambda some: st.lists(some, max_size=3) | st.dictionaries(texts, some, max_size=3),
+    max_leaves=6,
+)
+_OF_A_JOB = ("format", "schedule", "task", "args", "kwargs", "queue", "enqueuer", "options", "policy", "colour")
+_OF_A_POLICY = tuple(each.name for each in fields(Policy))
+
+
+@given(said=st.dictionaries(st.sampled_from(_OF_A_JOB), json_values, max_size=2))
+def test_a_stored_job_of_any_content_is_a_job_or_refused(said: dict[str, Any]) -> None:
+    try:
+        StoredJob.from_json("mail", json.dumps({"format": 1, "schedule": "every 5 min", **said}))
+    except ConfigurationError:
+        return
+
+
+@given(said=st.dictionaries(st.sampled_from(_OF_A_POLICY), values))
+def test_a_policy_of_any_values_is_one_or_refused(said: dict[str, Any]) -> None:
+    terms, refused = None, ""
+    try:
+        terms = build_job("mail", Every(60), Policy(**{"on_crash": "skip", **said}), enqueuer="arq").terms
+    except ConfigurationError as error:
+        refused = error.argument or ""
+    assert refused in said if terms is None else Terms.parse(terms.text) == terms
+
+
+_SETTINGS = ("namespace", "sweep_every", "claim_spread", "replicas_to_ack", "concurrency", "app", "dead_letter")
+
+
+@given(name=st.sampled_from(_SETTINGS), value=values)
+def test_a_setting_of_any_value_is_taken_or_refused_by_name(name: str, value: Any) -> None:
+    said: dict[str, Any] = {name: value}
+    refused = ""
+    try:
+        SlotQueue("redis://127.0.0.1:1/0", **said)
+    except ConfigurationError as error:
+        refused = f"{error.argument} {error}"
+    assert not refused or name in refused
 
 
 passwords = st.text(min_size=6, max_size=20).filter(lambda text: text.isprintable() and "s3cret" not in text)

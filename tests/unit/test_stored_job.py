@@ -132,6 +132,7 @@ def test_an_application_without_an_enqueuer_of_its_own_runs_only_jobs_that_name_
         ("rubbish", "damaged"),
         ("[]", "damaged"),
         ('{"format": 1, "policy": 5}', "damaged"),
+        ('{"format": 1, "schedule": "every 5s", "args": 5}', "damaged"),
         ('{"format": 2, "schedule": "every 5s"}', "stored by a newer slotqueue (format 2)"),
         ('{"format": 1, "schedule": "every 5s", "colour": "red"}', "stored by a newer slotqueue (colour)"),
         ('{"format": 1, "schedule": "every 5s", "policy": {"mood": 1}}', "there is no such argument"),
