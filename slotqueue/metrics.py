@@ -233,7 +233,7 @@ class Metrics(Collector):
             yield gauge
         yield self._gauge("slotqueue_jobs", "Jobs in force.", len(seen.jobs))
         yield self._gauge("slotqueue_replicas", "Replicas that gave a sign of life within a minute.", seen.replicas)
-        yield self._gauge("slotqueue_workers", "Guarded workers that reported within 2.5 minutes.", seen.workers)
+        yield self._gauge("slotqueue_workers", "Guarded workers that reported within a minute.", seen.workers)
         if seen.last_tick is not None:
             what = "When any replica last gave a sign of life, to 10 s."
             yield self._gauge("slotqueue_fleet_last_tick_timestamp_seconds", what, seen.last_tick.timestamp())

@@ -34,7 +34,10 @@ def replicas(
     watch: float | None,
     as_json: bool,  # noqa: FBT001 - click's call
 ) -> None:
-    """List the replicas: version, up since when, last tick (within 10 s), clock against Redis's, how many jobs."""
+    """List the replicas: version, up since when, last tick (within 10 s), clock against Redis's, how many jobs.
+
+    One that gave no sign for a minute is silent: it was killed, it hangs, or it does not reach Redis.
+    """
     _list(site_from(app, redis, namespace), replicas_of, _print_replicas, watch=watch, as_json=as_json)
 
 
@@ -50,7 +53,10 @@ def workers(
     watch: float | None,
     as_json: bool,  # noqa: FBT001 - click's call
 ) -> None:
-    """List the guarded workers: version, their tasks, and when each was last seen (they report every 20 s)."""
+    """List the guarded workers: version, their tasks, and when each was last seen (they report every 20 s).
+
+    One that has not reported for a minute is silent: it was killed, it hangs, or it does not reach Redis.
+    """
     _list(site_from(app, redis, namespace), workers_of, _print_workers, watch=watch, as_json=as_json)
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from slotqueue.ops.silence import JOB_UNSAID_MS, is_silent
 from slotqueue.ops.words import did_you_mean, duration, instant, schedule_words, within
 from slotqueue.policy import LONGEST_HISTORY
 from slotqueue.slots import KeyParts, to_ms
@@ -15,10 +16,6 @@ from slotqueue.store.reading import JobFacts
 from slotqueue.store.readings import Gap, SlotKept
 
 _MS = timedelta(milliseconds=1)
-_SILENT_MS = 60_000
-"""A replica gives a sign of life every 10 s, and leaves the registry when it stops in order."""
-_JOB_SILENT_MS = 6 * 60_000
-"""A replica says every five minutes which jobs it knows."""
 _AFTER_DOWNTIME = ("older than the lookback", "coalesced into a newer slot")
 """The planner's reasons: it came to these slots too late."""
 
@@ -191,10 +188,10 @@ def _why_nobody(asked: Question) -> str:
     if seen is None:
         last = f"; one last registered {within(facts.fleet_seen, now)}" if facts.fleet_seen else ""
         return f" No replica is in the registry: none has come, or all have left{last}."
-    if now - seen > _SILENT_MS:
+    if is_silent(seen, now):
         return f" No replica was seen lately: the last one {within(seen, now)}, and they give a sign every 10 s."
     known = facts.known.seen if facts.known is not None else 0
-    if now - known > _JOB_SILENT_MS:
+    if now - known > JOB_UNSAID_MS:
         last = f" since {instant(known)}" if known else ""
         return f" A replica was last seen {within(seen, now)}, and none has known the job{last}."
     return (

@@ -8,13 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 from slotqueue.enqueuers.inprocess import InProcessEnqueuer
 from slotqueue.jobs import Job
 from slotqueue.ops.findings import Finding, Severity
+from slotqueue.ops.silence import SILENT_MS, is_silent
 from slotqueue.ops.words import count, did_you_mean, duration, instant
 from slotqueue.protocols import Enqueuer
 from slotqueue.slots import SlotState
 from slotqueue.store.readings import ProcessSeen, SlotKept
-
-_SILENT_MS = 150_000
-"""A guarded worker says every 20 s that it is there."""
 
 
 @runtime_checkable
@@ -126,7 +124,7 @@ def check_workers_alone(tasks: Mapping[str, int], now: int) -> list[Finding]:
         text = f"no guarded worker is known in this namespace{_cause('arq')}"
         return [Finding(Severity.WARNING, "workers", text)]
     newest = max(tasks.values())
-    if now - newest > _SILENT_MS:
+    if is_silent(newest, now):
         return [Finding(Severity.WARNING, "workers", f"the last guarded worker was seen {duration(now - newest)} ago")]
     return []
 
@@ -140,7 +138,7 @@ def _check_guard(job: Job, known: Collection[str], seen: int | None, now: int) -
             f"{_cause(job.enqueuer, 'of its worker ') if not hint.startswith('did') else ''}"
         )
         return Finding(Severity.PROBLEM, about, text)
-    if now - seen > _SILENT_MS:
+    if is_silent(seen, now):
         text = (
             f"the last guarded {job.enqueuer} worker with the task {job.task!r} was seen {duration(now - seen)} ago, "
             f"at {instant(seen)}: are its workers up? (They report every 20 s.)"
@@ -164,7 +162,7 @@ def _past_the_guard(tasks: Mapping[str, int], workers: Sequence[ProcessSeen], no
     for worker in workers:
         for task, why in _texts(worker.about.get("unguarded")).items():
             name = f"{worker.about.get('worker')}:{task}"
-            if worker.seen >= min(now - _SILENT_MS, tasks.get(name, 0)):
+            if worker.seen >= min(now - SILENT_MS, tasks.get(name, 0)):
                 found[name] = str(why)
     return found
 

@@ -12,13 +12,11 @@ from enum import StrEnum
 
 from slotqueue.ops.operator import operator
 from slotqueue.ops.plans import known_plan_of, plan_of
+from slotqueue.ops.silence import is_silent
 from slotqueue.ops.site import Site, canonical
 from slotqueue.ops.words import instant
 from slotqueue.slots import SlotState, from_ms, key_at, parse_key
 from slotqueue.store.orders import Answer, Orders, Wanted
-
-_SILENT_MS = 6 * 60_000
-"""A replica registers every five minutes, and leaves the registry when it stops in order."""
 
 
 class OrderOutcome(StrEnum):
@@ -166,7 +164,7 @@ async def trigger(site: Site, job: str, *, by: str | None = None) -> Order:
 async def replicas_note(site: Site) -> str:
     """A sentence where no replica is there that could sweep; "" otherwise."""
     now = await site.reader.now()
-    if any(now - replica.seen <= _SILENT_MS for replica in await site.reader.replicas()):
+    if not all(is_silent(replica.seen, now) for replica in await site.reader.replicas()):
         return ""
     return " No replica is up: nothing happens until one is."
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from typing import Any
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
 from slotqueue.ops.fires import zone_of
 from slotqueue.ops.pauses import Pause, pauses
+from slotqueue.ops.silence import is_silent
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.timetable import Timetable
 from slotqueue.ops.words import did_you_mean, in_words
@@ -20,7 +21,6 @@ from slotqueue.store.registry import JobEntry, Registry, Span, about_of, read_re
 from slotqueue.store.survey import Survey, Tally
 
 _LONG_AGO = from_ms(0)
-_SILENT = timedelta(minutes=1)
 DECIDED_WITHIN_MS = 60_000
 """A slot that is due for longer, its job's jitter apart, and that nobody has decided is a finding."""
 
@@ -92,7 +92,7 @@ class Status:
     @property
     def is_replica_up(self) -> bool:
         """Whether any replica gave a sign of life within the last minute; its ticks do every 10 s."""
-        return self.replica_seen is not None and self.asked_at - self.replica_seen < _SILENT
+        return self.replica_seen is not None and not is_silent(to_ms(self.replica_seen), to_ms(self.asked_at))
 
 
 async def status(site: Site, *, job: str | None = None) -> Status:

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from slotqueue import Cron, Every, SlotQueue
+from slotqueue.ops import Site, check, health, observe, replicas, workers
+from slotqueue.ops.orders import replicas_note
+from slotqueue.ops.silence import SILENT_MS
 from slotqueue.protocols import Process
 from slotqueue.slots import SlotState, from_ms
 from tests.cli.conftest import Slotqueue, Start
@@ -202,8 +205,27 @@ def test_a_worker_tells_its_tasks(slotqueue: Slotqueue, stage: Stage, redis_url:
     assert (found["id"], found["system"], found["queue"]) == ("w-8-1", "arq", "arq:queue")
     assert (found["tasks"], found["is_silent"]) == (["arq:a", "arq:b"], False)
     assert "arq:a, arq:b" in slotqueue("workers", "--redis", redis_url).stdout
-    stage.redis.hset("ran:workers", "w-8-1", f"{stage.now() - 46_000} {about}")
+    stage.redis.hset("ran:workers", "w-8-1", f"{stage.now() - SILENT_MS - 1} {about}")
     assert slotqueue("workers", "--redis", redis_url).stdout.endswith("silent: killed, hung or cut off from Redis\n")
+
+
+async def test_who_has_been_silent_for_a_minute_is_silent_to_all_who_ask(stage: Stage, redis_url: str) -> None:
+    site = Site.at(redis_url)
+    for name in ("replicas", "workers"):
+        stage.redis.delete(f"ran:{name}")
+        stage.redis.hset(f"ran:{name}", "gone", f"{stage.now() - SILENT_MS - 1} {{}}")
+    stage.redis.zadd("ran:tasks", {"arq:a": stage.now() - SILENT_MS - 1})
+    seen = await observe(site)
+    assert (seen.replicas, seen.workers) == (0, 0)
+    assert [each.is_silent for each in (*await replicas(site), *await workers(site))] == [True, True]
+    assert not (await health(site, host="")).is_well
+    assert "No replica is up" in await replicas_note(site)
+    assert any("the last guarded worker was seen" in each.text for each in (await check(site)).findings)
+    for name in ("replicas", "workers"):
+        stage.redis.hset(f"ran:{name}", "here", f"{stage.now() - SILENT_MS // 2} {{}}")
+    seen = await observe(site)
+    assert (seen.replicas, seen.workers) == (1, 1)
+    await site.close()
 
 
 def test_where_none_has_come_it_says_so(slotqueue: Slotqueue, redis_url: str) -> None:
