@@ -29,12 +29,14 @@ class Pulse(NamedTuple):
         tick_age: seconds since the last pass that ended well; None before the first.
         turn_age: seconds since the loop turned last, passes that found no Redis among them; None before the first.
         clock_offset: how many seconds this host's clock is ahead of Redis's; None before Redis has answered.
+        jobs: how many it works by, those stored in Redis among them.
     """
 
     is_ticking: bool
     tick_age: float | None = None
     turn_age: float | None = None
     clock_offset: float | None = None
+    jobs: int = 0
 
 
 class Replica:
@@ -69,7 +71,7 @@ class Replica:
         self.store = store
         self.emit = emit
         self.clock = RedisClock()
-        planner = Planner(namespace)
+        self._planner = planner = Planner(namespace)
         dispatcher = Dispatcher(store, enqueuers, emit)
 
         def build(entry: StoredEntry) -> Job:
@@ -103,6 +105,7 @@ class Replica:
             tick_age=None if ticker.ticked_at is None else now - ticker.ticked_at,
             turn_age=None if ticker.turned_at is None else now - ticker.turned_at,
             clock_offset=self.clock.host_offset_ms() / 1000 if self.clock.is_set else None,
+            jobs=len(self._planner),
         )
 
     async def leave(self) -> None:

@@ -121,5 +121,5 @@ def _metrics(slots: SlotQueue, job_labels: int) -> Metrics | None:
 async def _say_when_ready(slots: SlotQueue) -> None:
     while not slots.is_ready:  # noqa: ASYNC110 - readiness has no event of its own
         await asyncio.sleep(_LOOK_EVERY_SECONDS)
-    jobs = count(len(slots.jobs), "job")
+    jobs = count(slots.pulse.jobs, "job")
     click.echo(f"ready: {jobs} in the namespace {slots.namespace!r}, {slots.store.place.said}")

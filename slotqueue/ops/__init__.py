@@ -14,6 +14,7 @@ from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.fires import Fire, upcoming
 from slotqueue.ops.forgetting import Forgotten, forget
 from slotqueue.ops.health import Health, health
+from slotqueue.ops.in_force import InForce, in_force
 from slotqueue.ops.letters import discard_letters, letters, retry_letters
 from slotqueue.ops.observing import Observed, observe
 from slotqueue.ops.ops import Ops
@@ -34,6 +35,7 @@ __all__ = [
     "Fire",
     "Forgotten",
     "Health",
+    "InForce",
     "JobAudited",
     "JobChecked",
     "JobStatus",
@@ -65,6 +67,7 @@ __all__ = [
     "discard_letters",
     "forget",
     "health",
+    "in_force",
     "letters",
     "observe",
     "pause",

@@ -125,7 +125,7 @@ def _check_jobs(
         about = f"job {job.name!r}"
         fires: list[datetime] = []
         try:
-            fires = fire_times(job, now, _SHOWN)
+            fires = fire_times(job.name, job.schedule, now, _SHOWN)
             app.enqueuers[job.enqueuer].check(job)
         except ConfigurationError as error:
             findings.append(Finding(Severity.PROBLEM, about, _without_job(error)))

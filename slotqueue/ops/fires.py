@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from slotqueue.errors import ConfigurationError
-from slotqueue.jobs import Job
+from slotqueue.protocols import Schedule
 from slotqueue.slots import key_at
 
 
@@ -32,11 +32,11 @@ class Fire:
     key: str
 
 
-def upcoming(jobs: Iterable[Job], *, after: datetime, count: int = 5, namespace: str) -> list[Fire]:
+def upcoming(schedules: Mapping[str, Schedule], *, after: datetime, count: int = 5, namespace: str) -> list[Fire]:
     """Compute the next fire times of jobs, job by job, each in order; fewer where a schedule ends.
 
     Args:
-        jobs: whose.
+        schedules: by job.
         after: aware instant; strictly later ones are given.
         count: how many of each job, > 0.
         namespace: what slot keys begin with.
@@ -44,10 +44,10 @@ def upcoming(jobs: Iterable[Job], *, after: datetime, count: int = 5, namespace:
     Raises:
         ConfigurationError: a schedule that fails; names the job.
     """
-    return [fire for job in jobs for fire in _upcoming(job, after, count, namespace)]
+    return [fire for job, schedule in schedules.items() for fire in _upcoming(job, schedule, after, count, namespace)]
 
 
-def fire_times(job: Job, after: datetime, count: int) -> list[datetime]:
+def fire_times(job: str, schedule: Schedule, after: datetime, count: int) -> list[datetime]:
     """Compute the next fire times of one job.
 
     Raises:
@@ -57,18 +57,18 @@ def fire_times(job: Job, after: datetime, count: int) -> list[datetime]:
     at = after
     while len(times) < count:
         try:
-            following: datetime | None = job.schedule.next_after(at)
+            following: datetime | None = schedule.next_after(at)
             is_later = following is None or following > at
         except Exception as error:  # a schedule may be anybody's code
             raise ConfigurationError(
-                f"the schedule fails: {type(error).__name__}: {error}", job=job.name, argument="schedule"
+                f"the schedule fails: {type(error).__name__}: {error}", job=job, argument="schedule"
             ) from error
         if following is None:
             break
         if not is_later:
             raise ConfigurationError(
                 f"the schedule answered {following.isoformat()}, which is not after {at.isoformat()}",
-                job=job.name,
+                job=job,
                 argument="schedule",
             )
         times.append(following)
@@ -85,9 +85,9 @@ def zone_of(schedule: Any) -> tuple[str, tzinfo]:  # noqa: ANN401 - any object w
         return "UTC", ZoneInfo("UTC")
 
 
-def _upcoming(job: Job, after: datetime, count: int, namespace: str) -> list[Fire]:
-    name, zone = zone_of(job.schedule)
+def _upcoming(job: str, schedule: Schedule, after: datetime, count: int, namespace: str) -> list[Fire]:
+    name, zone = zone_of(schedule)
     return [
-        Fire(job.name, at, at.astimezone(zone), name, key_at(namespace, job.name, at))
-        for at in fire_times(job, after, count)
+        Fire(job, at, at.astimezone(zone), name, key_at(namespace, job, at))
+        for at in fire_times(job, schedule, after, count)
     ]

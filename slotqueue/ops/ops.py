@@ -14,6 +14,7 @@ from slotqueue.ops.backfill import MOST_SLOTS, Progress, Range, backfill, survey
 from slotqueue.ops.checking import Checked, check
 from slotqueue.ops.forgetting import Forgotten, forget
 from slotqueue.ops.health import Health, health
+from slotqueue.ops.in_force import InForce, in_force
 from slotqueue.ops.letters import discard_letters, letters, retry_letters
 from slotqueue.ops.observing import Observed, observe
 from slotqueue.ops.orders import Order, rerun, retry, trigger
@@ -60,6 +61,10 @@ class Ops:
     async def account(self, key: str) -> Account:
         """Tell what happened to one slot: see `slotqueue.ops.account`."""
         return await account(self.site, key)
+
+    async def in_force(self) -> InForce:
+        """Tell the schedules in code and of stored jobs: see `slotqueue.ops.in_force`."""
+        return await in_force(self.site)
 
     async def replicas(self) -> list[ReplicaSeen]:
         """List the replicas: see `slotqueue.ops.replicas`."""

@@ -20,7 +20,7 @@ from slotqueue.policy import Policy
 from slotqueue.schedule_text import parse_schedule
 from slotqueue.schedules import Cron, Every
 from slotqueue.slots import check_name, from_ms
-from slotqueue.store.registry import read_entry
+from slotqueue.store.registry import JobEntry, read_entry
 from slotqueue.stored_job import StoredJob
 
 _NEW_MS = 10_000
@@ -118,7 +118,12 @@ async def in_code(site: Site, name: str) -> bool:
         return True
     stored_job = await site.reader.stored_job(name)
     entry, _ = await read_entry(site.reader, name)
-    if entry is None or (stored_job and await site.reader.now() - stored_job.version < _NEW_MS):
+    return entry is not None and is_of_code(entry, stored_job, await site.reader.now())
+
+
+def is_of_code(entry: JobEntry, stored_job: StoredEntry | None, now: int) -> bool:
+    """Whether a schedule is in force, by the registry, that is not the stored job's; see `in_code`."""
+    if stored_job and now - stored_job.version < _NEW_MS:
         return False
     of_stored = (stored_job.raw.split(" ")[2:3], stored_job.since) if stored_job else None
     return any(each.until is None and ([each.version], each.since) != of_stored for each in entry.spans)

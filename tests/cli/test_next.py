@@ -6,8 +6,11 @@ import json
 from collections.abc import Callable
 
 import pytest
+from click.testing import Result
 
 from tests.cli.conftest import Slotqueue
+from tests.store.registering import hourly_job, register
+from tests.store.stage import Stage
 
 WriteApp = Callable[..., None]
 JOBS = """
@@ -78,7 +81,12 @@ def test_an_unknown_job_is_2_with_the_known_names(
 ) -> None:
     write_app(JOBS)
     result = slotqueue("next", "app:slots", job)
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"Error: {hint}\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    said, error = result.stderr.splitlines()
+    assert error == f"Error: {hint}"
+    assert said.startswith("(only jobs in code: Redis at redis://127.0.0.1:1/0: ")
+    offline = slotqueue("next", "app:slots", job, "--offline")
+    assert offline.stderr == f"Error: {hint}\n"
 
 
 @pytest.mark.parametrize(
@@ -113,3 +121,35 @@ Moody.is_moody = True
     result = slotqueue("next", "app:slots")
     assert result.exit_code == 2
     assert "job 'moody', schedule: the schedule fails: RuntimeError: not today" in result.stderr
+
+
+def jobs_of(result: Result) -> list[str]:
+    assert result.exit_code == 0, result.output
+    return [f"{row['job']} {row['fire_time']}" for row in json.loads(result.stdout)]
+
+
+def test_stored_jobs_stand_beside_those_in_code_which_go_before_them(
+    write_app: WriteApp, slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    write_app('slots.add("ping", Every(minutes=5))\n', redis_url)
+    where = ("--on-crash", "skip", "--redis", redis_url)
+    for name, schedule, *kind in (("ping", "@daily"), ("digest", "every 1 h"), ("mail", "@daily", "--enqueuer", "x")):
+        assert slotqueue("jobs", "put", name, schedule, *kind, *where).exit_code == 0
+    asked = ("next", "-n", "1", "--json", *AFTER)
+    code, own = "ping 2026-10-24T12:05:00Z", "digest 2026-10-24T13:00:00Z"
+    assert jobs_of(slotqueue(*asked, "app:slots")) == [code, own], "no enqueuer of the application can send a mail"
+    assert jobs_of(slotqueue(*asked, "app:slots", "--offline")) == [code]
+    alone = (*asked, "--redis", redis_url)
+    assert jobs_of(slotqueue(*alone)) == [own, "mail 2026-10-25T00:00:00Z", "ping 2026-10-25T00:00:00Z"]
+    assert slotqueue("tick", "app:slots").exit_code == 0
+    version, rest = str(stage.redis.hget("ran:stored", "ping")).split(" ", 1)
+    stage.redis.hset("ran:stored", "ping", f"{int(version) - 60_000} {rest}")  # put a minute ago
+    assert jobs_of(slotqueue(*alone, "ping")) == [code], "a replica has it in code"
+    assert slotqueue("jobs", "put", "digest", "every 2 h", *where).exit_code == 0
+    assert jobs_of(slotqueue(*alone, "digest")) == ["digest 2026-10-24T14:00:00Z"], "also before a replica knows it"
+    register(stage, hourly_job("moon", schedule="full moons"))
+    shown = slotqueue(*alone)
+    assert "(only their application can tell when these fire: moon)" in shown.stderr
+    wrong = slotqueue(*alone, "moon")
+    assert (wrong.exit_code, "name it as MODULE:ATTRIBUTE" in wrong.stderr) == (2, True)
+    assert slotqueue("next", "--redis", "redis://127.0.0.1:1/0").exit_code == 3

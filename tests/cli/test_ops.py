@@ -113,7 +113,7 @@ def test_a_schedule_that_ends_gives_what_is_left_and_a_warning(app: SlotQueue) -
         tz = 5  # anybody's attribute may be called so
 
     job = app.add("once", Once(), on_crash="skip")
-    (fire,) = upcoming([job], after=datetime(2026, 10, 1, tzinfo=UTC), count=5, namespace="ran")
+    (fire,) = upcoming({job.name: job.schedule}, after=datetime(2026, 10, 1, tzinfo=UTC), count=5, namespace="ran")
     assert (fire.key, fire.zone) == ("ran:once:2026-10-02T03:00", "UTC")
     checked = check_jobs(app, now=datetime(2027, 1, 1, tzinfo=UTC))
     (finding,) = checked.findings
@@ -131,7 +131,7 @@ def test_a_schedule_that_does_not_advance_is_refused(app: SlotQueue) -> None:
     job = app.add("stuck", Stuck(minutes=1), on_crash="skip")
     Stuck.is_stuck = True
     with pytest.raises(ConfigurationError, match="which is not after"):
-        upcoming([job], after=datetime(2026, 10, 1, tzinfo=UTC), count=5, namespace="ran")
+        upcoming({job.name: job.schedule}, after=datetime(2026, 10, 1, tzinfo=UTC), count=5, namespace="ran")
 
 
 async def test_wrong_questions_are_refused_before_redis_is_asked() -> None:

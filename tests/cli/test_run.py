@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from slotqueue.protocols import Process
-from tests.cli.conftest import Start
+from tests.cli.conftest import Slotqueue, Start
 from tests.servers import Server
 from tests.store.stage import Stage
 
@@ -21,11 +21,12 @@ EVERY_SECOND = 'slots.add("ping", Every(seconds=1))\n'
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_it_gets_ready_enqueues_and_leaves_on_a_signal(
-    write_app: WriteApp, start: Start, redis_url: str, number: int
+    write_app: WriteApp, start: Start, slotqueue: Slotqueue, redis_url: str, number: int
 ) -> None:
     write_app(EVERY_SECOND, redis_url)
+    assert slotqueue("jobs", "put", "stored", "@daily", "--on-crash", "skip", "--redis", redis_url).exit_code == 0
     run = start("run", "app:slots")
-    run.wait_for("ready: 1 job in the namespace 'ran'")
+    run.wait_for("ready: 2 jobs in the namespace 'ran'")
     run.wait_for("enqueuing ran:ping:")
     run.wait_for(" enqueued")
     code, seconds = run.stop(number)
