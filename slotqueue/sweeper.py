@@ -17,6 +17,7 @@ from slotqueue.dead_letters import DeadLetters
 from slotqueue.dispatch import Dispatcher, message_for
 from slotqueue.errors import InvalidSlotKey, StoreUnavailable
 from slotqueue.events import (
+    ClockStepped,
     DeadLetterTold,
     Emit,
     JobUnknown,
@@ -97,7 +98,8 @@ class Sweeper:
         for _ in range(_BATCHES_A_SWEEP):
             sent = self.clock.monotonic()
             overdue = await self.store.run(self.store.verbs.overdue(_BATCH))
-            self.clock.observe(sent, overdue.now)
+            if step := self.clock.observe(sent, overdue.now):
+                self.emit(ClockStepped(step))
             if not overdue.keys:
                 break
             moved, left = False, overdue.keys

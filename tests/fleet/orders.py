@@ -37,6 +37,7 @@ class Orders:
         jobs: what goes to `SlotQueue.add`, with `every` and `offset` in seconds, or `cron`, for the schedule.
         grace_ms: from a claim to the take-over of a slot that was not enqueued.
         clock_off: seconds that the process's wall clock is ahead.
+        suspends: whether its monotonic clock stands still while it is frozen, as that of a machine that sleeps.
         late: seconds by which this replica decides behind a slot's time.
         worker: more of arq's worker settings.
         functions: more of them: name -> one that there is, and what goes to `arq.func`.
@@ -59,6 +60,7 @@ class Orders:
     claim_spread: float = 0.0
     grace_ms: int = 10_000
     clock_off: float = 0.0
+    suspends: bool = False
     late: float = 0.0
     worker: dict[str, Any] = field(default_factory=dict)
     functions: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)

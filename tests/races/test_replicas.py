@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from datetime import timedelta
 
+import pytest
+
 from slotqueue.slots import from_ms, key_at, parse_key
 from tests.fleet.fixtures import NewFleet
 from tests.fleet.fleet import Fleet
@@ -112,13 +114,15 @@ async def test_a_replica_that_was_frozen_until_claims_and_done_markers_ran_out_r
     assert not fleet.events("SlotsMissed")
 
 
-async def test_a_lone_replica_that_was_frozen_catches_up_each_slot_once(new_fleet: NewFleet) -> None:
+@pytest.mark.parametrize("suspends", [False, True])
+async def test_a_lone_replica_that_was_frozen_catches_up_each_slot_once(new_fleet: NewFleet, suspends: bool) -> None:
     """Case 45, sidekiq-cron/sidekiq-cron#147: what is due is told by the last slot decided, not by a window of time.
 
-    Case 20, sibson/redbeat#230: the process stays up, and no exception reaches the top.
+    Case 20, sibson/redbeat#230: the process stays up, and no exception reaches the top; also where the whole machine
+    slept, and the replica's own clock with it.
     """
     fleet = new_fleet(jobs=[{"name": "mail", "every": 1, "lookback": 10}])
-    await fleet.are_ready(fleet.worker(), replica := fleet.replica("lone"))
+    await fleet.are_ready(fleet.worker(), replica := fleet.replica("lone", suspends=suspends))
     keys = _keys_from(fleet, "mail", 5)
     await fleet.reaches(keys[0], "done")
     replica.freeze()
@@ -129,6 +133,7 @@ async def test_a_lone_replica_that_was_frozen_catches_up_each_slot_once(new_flee
         await fleet.reaches(key, "done")
     assert [fleet.runs(key) for key in keys] == [1] * 5
     assert not fleet.events("PassFailed", "SlotsMissed")
+    assert bool(fleet.events("ClockStepped")) is suspends
     assert replica.is_alive
 
 
