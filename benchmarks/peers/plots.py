@@ -83,8 +83,13 @@ def _bars(
 
 def _growth(results: Results) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for subject in results.subjects.values():
-        wide = {"linewidth": 2.5, "color": _OURS} if subject.name == "slotqueue (arq)" else {"linewidth": 1}
+    for number, subject in enumerate(results.subjects.values()):
+        ours = subject.name.startswith("slotqueue")
+        wide = (
+            {"linewidth": 2.5, "color": _OURS, "linestyle": "-" if number else "--"}
+            if ours
+            else {"color": f"C{number}"}
+        )
         for axes, scenario, what in ((left, "growth of replicas", "commands "), (right, "growth of jobs", "cpu ")):
             found = subject.figures.get(scenario, {})
             points = {int(key.removeprefix(what)): values[0] for key, values in found.items() if key.startswith(what)}

@@ -19,7 +19,7 @@ _SETTLE_S = 2
 
 
 def measure(peer: Peer, bin_folder: Path, terms: Terms) -> dict[str, float]:
-    """Lateness in ms; messages a slot; commands that the server carried out, a slot and replica."""
+    """Lateness in ms; messages a slot, slots without one; commands that the server carried out, a slot and replica."""
     with run(peer, bin_folder, 1, "second") as running:
         running.start(REPLICAS)
         if not running.wait(_FIRST_WITHIN_S * terms.patience, bool):
@@ -31,12 +31,14 @@ def measure(peer: Peer, bin_folder: Path, terms: Terms) -> dict[str, float]:
         commands = running.server.commands() - commands
     if not found:
         return {"messages a slot": 0}
+    slots = by_slot(found)
     late = [each * 1000 for each in lateness(found, aligned=peer.aligned)]
     return {
         "late p50": statistics.median(late),
         "late p99": percentile([*late, late[-1]], 0.99),  # of one there are no quantiles
         "late worst": max(late),
-        "messages a slot": len(found) / len(by_slot(found)),
+        "messages a slot": len(found) / len(slots),
+        "missed": sum(each not in slots for each in range(min(slots), max(slots))),
         "commands": commands / SECONDS / REPLICAS,
     }
 

@@ -96,6 +96,7 @@ TABLES = (
             Column("p99", "second", "late p99", 1),
             Column("worst", "second", "late worst", 1),
             Column("messages a slot", "second", "messages a slot", 2),
+            Column("slots missed", "second", "missed", exact=True),
             Column("server commands, a slot and replica", "second", "commands", 1),
         ),
         plot="lateness",

@@ -141,8 +141,8 @@ def _results() -> Results:
 def test_the_best_of_each_column_is_bold_whosever_it_is() -> None:
     made = table.made(_results())
     assert "Measured on 2026-01-31: a machine." in made
-    assert "| ours | 1.3 (1.0 to 1.6) | - | - | **1.00** | - |" in made
-    assert "| theirs | **1.0** | - | - | 3.00 | - |" in made
+    assert "| ours | 1.3 (1.0 to 1.6) | - | - | **1.00** | - | - |" in made
+    assert "| theirs | **1.0** | - | - | 3.00 | - | - |" in made
 
 
 def test_what_is_missing_or_failed_is_said() -> None:
