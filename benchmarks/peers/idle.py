@@ -13,8 +13,11 @@ SECONDS = 6
 _SAMPLE_S = 0.1
 _STEP_S = 1.5
 _STEADY = 0.03
+_AT_REST = 0.3
 _BUSY = 0.9
 _START_CAP_S = 60.0
+_LONG_START_S = 25.0
+"""Who uses more than `_AT_REST` may still be starting for so long."""
 
 Sample = tuple[float, float]
 """Seconds since the start of the process, and the CPU seconds that it has used."""
@@ -55,14 +58,15 @@ def at_rest(samples: Sequence[Sample], use: float) -> float:
 
 
 def _until_steady(running: Run, patience: float) -> list[Sample]:
-    """Wait until two seconds cost what the two before them cost, and that is less than all there is."""
+    """Wait until a step of time costs what the one before it cost, and that does not look like a start."""
     samples, steps = [_sample(running)], [(0.0, 0.0)]
     while samples[-1][0] < _START_CAP_S * patience:
         samples.append(_sample(running))
         if samples[-1][0] - steps[-1][0] >= _STEP_S * patience:
             steps.append(samples[-1])
             latest = slope(steps[-2:])
-            if len(steps) > 3 and latest < _BUSY and abs(latest - slope(steps[-3:-1])) < _STEADY:
+            most = _AT_REST if samples[-1][0] < _LONG_START_S * patience else _BUSY
+            if len(steps) > 3 and latest < most and abs(latest - slope(steps[-3:-1])) < _STEADY:
                 break
     return samples
 
