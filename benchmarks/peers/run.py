@@ -15,14 +15,12 @@ from typing import NoReturn
 
 from benchmarks.peers.environments import NotInstalled, environment, versions
 from benchmarks.peers.peer import ROOT, Peer, Terms
-from benchmarks.peers.replicas import Stopped
 from benchmarks.peers.results import Results, Subject
 from benchmarks.peers.roster import NAMES, roster
 from benchmarks.peers.scenarios import LONG_S, SCENARIOS, chosen
 from benchmarks.peers.servers import version as server_version
 from benchmarks.peers.table import insert
 from benchmarks.report import hardware
-from tests.servers import ServerFailed, ServerMissing
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
 
@@ -37,7 +35,8 @@ def main(arguments: Sequence[str]) -> int:
         if not asked.plot_only:
             _measure(asked, results)
     except KeyboardInterrupt:
-        _say("interrupted; what was measured is in the results")
+        insert(results)
+        _say("interrupted; peers that were done are in the results and in the tables")
         return 130
     insert(results)
     _draw()
@@ -103,8 +102,8 @@ def _measured(name: str, peer: Peer, asked: argparse.Namespace, before: Subject 
             began = time.monotonic()
             try:
                 found = scenario.measure(peer, folder, terms)
-            except (Stopped, LookupError, OSError, ServerFailed, ServerMissing) as error:
-                subject.failures[scenario.name] = str(error)
+            except Exception as error:  # noqa: BLE001 - whatever one peer does, the others are measured
+                subject.failures[scenario.name] = str(error) or repr(error)
                 _say(f"{peer.name}: {scenario.name}: {error}")
                 break
             took = time.monotonic() - began
