@@ -54,6 +54,7 @@ def test_a_retried_slot_goes_out_with_the_next_sweep_and_its_attempts_start_anew
     (told,) = [text for text in stage.past(slip.key) if text.startswith("retried")]
     assert told.startswith(f"retried by {BY}, was {state}")
     assert why in told
+    assert ("after the run by w1" in told) is (state in {SlotState.DEAD, SlotState.LOST})
     assert stage.life_of(f"{slip.key}:record") == DAY
 
     (taken,) = stage.take_over(slip.key)
@@ -76,6 +77,16 @@ def test_what_cannot_be_retried_is_left_alone(stage: Stage, orders: Orders, stat
     word = state.value if state in {SlotState.DONE, SlotState.SENT} else "open"
     assert retried(stage, orders, slip.key).word == word
     assert stage.snapshot() == before
+
+
+def test_a_slot_with_a_done_marker_is_not_retried_whatever_its_record_says(stage: Stage, orders: Orders) -> None:
+    slip, _ = stage.in_state(SlotState.DEAD)
+    stage.redis.set(f"{slip.key}:done", "w1")
+    before = stage.snapshot()
+    assert retried(stage, orders, slip.key) == Answer("done")
+    assert stage.snapshot() == before
+    stage.redis.delete(f"{slip.key}:record")
+    assert retried(stage, orders, slip.key) == Answer("done")
 
 
 def test_messages_from_before_a_retry_change_nothing(stage: Stage, orders: Orders) -> None:

@@ -35,6 +35,7 @@ def test_a_finish_writes_marker_record_and_index_together(stage: Stage) -> None:
     assert record["state"] == "done"
     assert abs(int(record["ended"]) - stage.now()) < 5000
     assert "token" not in record
+    assert stage.past(run.slip.key) == []
     assert stage.deadline(run.slip.key) is None
 
 

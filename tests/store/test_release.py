@@ -96,6 +96,13 @@ def test_a_later_enqueue_that_is_in_doubt_forgets_that_an_earlier_one_was_surely
     assert stage.swept(slip.key).word is Word.LOST
 
 
+def test_the_last_word_about_a_message_says_whether_it_was_surely_not_sent(stage: Stage) -> None:
+    slip = stage.claimed(stage.job(on_crash="skip"))
+    stage.release(slip)
+    stage.release(slip, "connection reset", is_sent_possible=True)
+    assert stage.swept(slip.key).word is Word.LOST
+
+
 def test_a_worker_may_begin_a_released_slot_whose_message_arrived_after_all(stage: Stage) -> None:
     slip = stage.claimed()
     stage.release(slip, is_sent_possible=True)
