@@ -1,4 +1,4 @@
-"""Scheduled work on many replicas: each slot is claimed once in Redis and enqueued once into arq or Celery."""
+"""Scheduled work on many replicas: each slot is claimed once in Redis, and enqueued under one id into arq or Celery."""
 
 from slotqueue.app import SlotQueue
 from slotqueue.current import CurrentSlot, current_slot

@@ -181,6 +181,12 @@ def test_a_slot_past_its_expiry_that_never_began_is_skipped(stage: Stage, state:
     assert (stage.state(slip.key), stage.deadline(slip.key)) == ("skipped", None)
 
 
+def test_a_slot_that_may_still_begin_is_enqueued_again(stage: Stage) -> None:
+    slip, _ = stage.in_state(SlotState.QUEUED, expires=600)
+    stage.age(500_000)
+    assert stage.swept(slip.key).word is Word.ENQUEUE
+
+
 @pytest.mark.parametrize("state", [SlotState.RUNNING, SlotState.POSTPONED, SlotState.FAILED])
 def test_a_slot_past_its_expiry_that_has_begun_is_enqueued_again(stage: Stage, state: SlotState) -> None:
     slip, _ = stage.in_state(state, expires=600)
@@ -226,6 +232,8 @@ def test_under_skip_what_was_not_begun_or_handed_back_cleanly_is_enqueued_again(
 def test_a_lease_is_judged_only_after_a_third_of_it_of_unbroken_contact(stage: Stage, on_crash: str) -> None:
     run = stage.running(stage.job(on_crash=on_crash, lease=60))
     record = stage.record(run.slip.key)
+    assert stage.swept(run.slip.key, contact_ms=0).word is Word.LATER
+    assert stage.wait_of(run.slip.key) == 5000, "it is not asked for the whole third"
     assert stage.swept(run.slip.key, contact_ms=19_999).word is Word.LATER
     assert stage.record(run.slip.key) == record
     assert stage.swept(run.slip.key, contact_ms=20_000).word is not Word.LATER

@@ -84,6 +84,7 @@ def test_a_damaged_text_form_is_refused(text: str) -> None:
         ({"lookback": -1}, "lookback"),
         ({"lookback": True}, "lookback"),
         ({"lookback": 2.5}, "lookback"),
+        ({"lookback": 10_001, "retention": timedelta(days=420), "history": timedelta(days=500)}, "lookback"),
         ({"max_attempts": 0}, "max_attempts"),
         ({"coalesce": 1}, "coalesce"),
         ({"lease": 0.5}, "lease"),
@@ -103,8 +104,23 @@ def test_a_wrong_value_names_job_and_argument(given: dict[str, Any], argument: s
         terms(**given)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"lookback": 10_000, "retention": timedelta(days=417)},
+        {"lookback": 0},
+        {"max_attempts": 1},
+        {"lease": 1},
+        {"lease": timedelta(days=1), "retention": timedelta(days=2)},
+        {"done_within": timedelta(days=3660)},
+    ],
+)
+def test_the_ends_of_a_domain_belong_to_it(given: dict[str, Any]) -> None:
+    assert terms(**{"history": timedelta(days=500), **given})
+
+
 def test_a_claim_that_would_die_before_the_last_replica_asks_is_refused() -> None:
-    assert terms(timedelta(minutes=1), lookback=3, retention=timedelta(minutes=7)).retention == 420_000
+    assert terms(timedelta(minutes=1), lookback=3, retention=timedelta(minutes=6)).retention == 360_000
     with pytest.raises(ConfigurationError, match="a claim that lives"):
         terms(timedelta(minutes=1), lookback=30, retention=timedelta(minutes=7))
 
@@ -112,6 +128,11 @@ def test_a_claim_that_would_die_before_the_last_replica_asks_is_refused() -> Non
 def test_a_misspelt_argument_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match=r"on_crsh: there is no such argument; did you mean 'on_crash'"):
         Policy().with_fields("rollup", {"on_crsh": "skip"})
+
+
+def test_fields_replace_those_of_a_policy_and_leave_the_others() -> None:
+    both = Policy(on_crash="skip", lookback=7).with_fields("rollup", {"on_crash": "complete"})
+    assert both == Policy(on_crash="complete", lookback=7)
 
 
 def test_the_versions_change_with_what_they_name() -> None:
