@@ -68,6 +68,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.glob("from-*.md")), ids=name_of)
+def test_who_comes_from_elsewhere_reads_less_than_forty_lines(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").splitlines()) < 40
+
+
 @pytest.mark.parametrize("page", DOCUMENTS, ids=name_of)
 def test_its_python_compiles(page: Path) -> None:
     for block in blocks(page, "python"):
