@@ -21,7 +21,7 @@ def measure(peer: Peer, bin_folder: Path, terms: Terms, *, jobs: int, replicas: 
 
     Beside them what it cost: commands of the server, CPU seconds of all replicas.
     """
-    at = instant((4 + replicas / 2 + jobs / 1000) * terms.patience, whole_minutes=peer.whole_minutes)
+    at = instant((4 + replicas / 2 + jobs / 1000 * peer.slow_start) * terms.patience, whole_minutes=peer.whole_minutes)
     observe = peer.observe_burst if jobs >= MANY else None
     with run(peer, bin_folder, jobs, "burst", at=at, observe=observe) as running:
         running.start(replicas)

@@ -117,6 +117,7 @@ class Peer:
         prepare: done once before the first replica, such as a schema.
         aligned: whether its job of each second is due on whole seconds; else a second after its last.
         whole_minutes: whether its burst can only be on a whole minute.
+        slow_start: how many times longer than others it takes to get ready with many jobs; a burst waits for it.
         remarks: what a reader must know beside its figures, such as a lock's length.
     """
 
@@ -132,4 +133,5 @@ class Peer:
     prepare: Callable[[Place, Load], None] | None = None
     aligned: bool = True
     whole_minutes: bool = False
+    slow_start: float = 1.0
     remarks: str = ""

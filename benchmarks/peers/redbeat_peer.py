@@ -28,6 +28,7 @@ PEER = Peer(
     setup="three `celery beat -S redbeat.RedBeatScheduler` with the entries of celery beat",
     documentation="https://redbeat.readthedocs.io/en/latest/intro.html",
     whole_minutes=True,
+    slow_start=3,
     remarks=f"A job a second has `--max-interval {_LOOP_S}`, so that the lock lasts {_LOOP_S * 5} s. By default a lock"
     " whose holder was killed stays for 1,500 s, and those who wait for it look each 300 s. A pass sleeps a full second"
     " after a job of each second, so that its lateness grows by the length of a pass until a second is passed over.",

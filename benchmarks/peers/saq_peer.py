@@ -39,5 +39,8 @@ PEER = Peer(
     replica=_replica,
     observe=_observe,
     setup="`cron_jobs` in the settings of a worker, three `saq` workers; `unique` and timers as by default",
+    slow_start=2,
     documentation="https://saq-py.readthedocs.io/",
+    remarks="Its workers write down the next time of every job each second, one command a job. A job whose worker was"
+    " killed while it ran is not sent again before a sweep, each 60 s by default, has found it.",
 )

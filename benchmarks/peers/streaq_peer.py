@@ -46,5 +46,6 @@ PEER = Peer(
     replica=_replica,
     observe=_observe,
     setup="`@worker.cron` of a `Worker`, three `streaq run`; seven fields where seconds count",
+    slow_start=3,
     documentation="https://streaq.readthedocs.io/en/latest/task.html#cron-jobs",
 )
