@@ -17,6 +17,7 @@ from slotqueue.policy import Policy
 from slotqueue.protocols import Schedule
 from slotqueue.schedules import Cron, Every
 from slotqueue.slots import to_ms
+from slotqueue.window import Window
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -68,6 +69,14 @@ def test_a_slot_is_due_at_its_instant_and_not_before() -> None:
     assert settle(planner, NOON + MINUTE - timedelta(milliseconds=1)) == []
     assert settle(planner, NOON + MINUTE) == ["12:01:00"]
     assert settle(planner, NOON + MINUTE) == []
+
+
+def test_the_last_slot_of_a_schedule_that_ends_is_offered_and_none_follows() -> None:
+    planner = planner_with(job(schedule=Window(Every(minutes=1), NOON, NOON + 2 * MINUTE)))
+    plan = planner.due(to_ms(NOON + MINUTE))
+    assert (fire_times(plan.dues), plan.troubles) == (["12:01:00"], [])
+    planner.settle(plan.dues[0])
+    assert planner.next_at() is None
 
 
 def test_ticks_that_are_starved_for_a_day_pass_over_no_slot() -> None:
