@@ -22,7 +22,7 @@ def trigger(number: int) -> CronTrigger:
         return CronTrigger(second="*")
     if LOAD["schedule"] == "burst":
         at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return CronTrigger(month=at.month, day=at.day, hour=at.hour, minute=at.minute, second=at.second, timezone=UTC)
+        return CronTrigger(hour=at.hour, minute=at.minute, second=at.second, timezone=UTC)
     away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
     return CronTrigger(hour=away.hour, minute=away.minute, timezone=UTC)
 

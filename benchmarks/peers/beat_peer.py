@@ -16,7 +16,7 @@ def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 
 
 
 def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
-    """`LPUSH celery <message>`, whose headers show the arguments: `('job-7',)`."""
+    """`LPUSH celery <message>`, whose headers show the arguments: `['job-7']`."""
     if len(command) == 3 and command[:2] == ["LPUSH", "celery"]:
         yield ast.literal_eval(json.loads(command[2])["headers"]["argsrepr"])[0], None
 

@@ -16,7 +16,7 @@ def when(number: int) -> dict[str, Any]:
         return {"schedule": timedelta(seconds=1), "relative": True}  # "relative" is Celery's word for by the clock
     if LOAD["schedule"] == "burst":
         at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return {"schedule": crontab(at.minute, at.hour, day_of_month=at.day, month_of_year=at.month)}
+        return {"schedule": crontab(at.minute, at.hour)}
     away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
     return {"schedule": crontab(away.minute, away.hour)}
 

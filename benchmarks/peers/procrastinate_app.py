@@ -20,7 +20,7 @@ def cron(number: int) -> str:
         return "* * * * * *"
     if LOAD["schedule"] == "burst":
         at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return f"{at.minute} {at.hour} {at.day} {at.month} * {at.second}"
+        return f"{at.minute} {at.hour} * * * {at.second}"
     away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
     return f"{away.minute} {away.hour} * * *"
 

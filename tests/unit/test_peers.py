@@ -4,7 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers import arq_peer, burst, idle, second, slotqueue_peer, table, taskiq_peer
+from benchmarks.peers import (
+    apscheduler_peer,
+    arq_peer,
+    beat_peer,
+    burst,
+    idle,
+    rq_peer,
+    second,
+    slotqueue_peer,
+    table,
+    taskiq_peer,
+)
 from benchmarks.peers.length import Growth
 from benchmarks.peers.monitor import Lines, Read, arguments
 from benchmarks.peers.peer import Message
@@ -36,6 +47,19 @@ STREAQ = rb"""
 """
 TASKIQ = rb"""
 +1796055821.103659 [0 127.0.0.1:60684] "XADD" "taskiq" "*" "data" "{\"task_id\": \"8473\", \"args\": [\"job-0\"]}"
+"""
+BEAT = rb"""
++1796057224.857630 [0 127.0.0.1:55718] "LLEN" "celery"
++1796057224.955474 [0 127.0.0.1:55718] "LPUSH" "celery" "{\"headers\": {\"argsrepr\": \"['job-0']\"}}"
+"""
+RQ = rb"""
++1796057125.565881 [0 127.0.0.1:40182] "RPUSH" "rq:queue:default" "4f892647"
++1796057125.565907 [0 127.0.0.1:40182] "ZADD" "rq:cron_job:job-0:jobs" "1796057125.555548" "4f892647"
++1796057125.565915 [0 127.0.0.1:40182] "ZREMRANGEBYRANK" "rq:cron_job:job-0:jobs" "0" "-1001"
++1796057125.565940 [0 127.0.0.1:40182] "ZADD" "rq:cron_jobs" "1796057125.555548" "job-0"
+"""
+APSCHEDULER = rb"""
++1796057125.565881 [0 127.0.0.1:40182] "RPUSH" "queue" "job-0"
 """
 
 
@@ -79,6 +103,27 @@ TASKIQ = rb"""
             TASKIQ,
             [(1796055821.103659, "job-0", None, "127.0.0.1:60684")],
             id="taskiq",
+        ),
+        pytest.param(
+            beat_peer.read,
+            '"LPUSH" "celery"',
+            BEAT,
+            [(1796057224.955474, "job-0", None, "127.0.0.1:55718")],
+            id="beat",
+        ),
+        pytest.param(
+            rq_peer.read,
+            '"ZADD" "rq:cron_job:',
+            RQ,
+            [(1796057125.565907, "job-0", None, "127.0.0.1:40182")],
+            id="rq",
+        ),
+        pytest.param(
+            apscheduler_peer.read,
+            '"RPUSH" "queue"',
+            APSCHEDULER,
+            [(1796057125.565881, "job-0", None, "127.0.0.1:40182")],
+            id="apscheduler",
         ),
     ],
 )
