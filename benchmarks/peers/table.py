@@ -156,8 +156,9 @@ def made(results: Results) -> str:
     lines = [f"Measured on {results.date}: {results.machine}. Medians, in brackets the lowest and the highest of the",
              "repeats; the best of each column is bold.", ""]  # fmt: skip
     for table in TABLES:
-        lines += table.lines(results)
-        if table.plot:
+        rows = table.lines(results)
+        lines += rows
+        if rows and table.plot:
             lines += [f"![{table.title}](benchmarks/{table.plot}.svg)", ""]
     lines += ["### How each was set up", ""]
     for subject in results.subjects.values():
