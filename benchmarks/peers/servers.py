@@ -56,7 +56,7 @@ def serve(kind: Literal["valkey", "postgres"]) -> AbstractContextManager[Serving
 def version() -> str:
     """Of the Valkey that the harness starts."""
     with Server() as server:
-        told = dict(re.findall(r"^(\w+_version):(\S+)", server.ask("INFO server"), re.MULTILINE))
+        told: dict[str, str] = dict(re.findall(r"^(\w+_version):(\S+)", server.ask("INFO server"), re.MULTILINE))
     return told.get("valkey_version") or told["redis_version"]  # Valkey also tells which Redis it stands for
 
 
