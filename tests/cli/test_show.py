@@ -142,7 +142,7 @@ def test_a_fast_failure_stands_behind_its_begin(slotqueue: Slotqueue, stage: Sta
     record = stage.record(run.slip.key)
     stage.redis.hset(f"{run.slip.key}:record", "began", record["past.1"].split(",")[0])  # within one ms
     story = happened(slotqueue, redis_url, run.slip.key)
-    assert story[-2:] == ["begun by the worker w1", "failed in w1, attempt 1 of 5"]
+    assert story[-2:] == ["begun by the worker w1", "failed in w1, attempt 1 of 5: ValueError: no"]
 
 
 def test_every_run_tells_when_it_began(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
@@ -162,6 +162,9 @@ def test_every_run_tells_when_it_began(slotqueue: Slotqueue, stage: Stage, redis
         for moment in told(slotqueue, redis_url, first.slip.key)["timeline"]
         if moment["what"].startswith("begun by")
     ]
+    story = happened(slotqueue, redis_url, first.slip.key)
+    ends = [each for each in story if each.startswith(("handed back", "failed in", "done"))]
+    assert ends[:2] == ["handed back by w1: retry", "failed in w2, attempt 1 of 5: ValueError: no"]
     assert told_begins == [(instant(at), worker) for at, worker in zip(began, ("w1", "w2", "w3"), strict=True)]
 
 

@@ -184,7 +184,7 @@ local function strike(slot, record, why, text)
   redis.call('HSET', slot.record, 'spent', spent, 'error', string.sub(text, 1, 1024))
   if terms.again and spent < terms.max_attempts then
     local began = record.state == 'running' and record.began
-    remember(slot, why .. ', attempt ' .. spent .. ' of ' .. terms.max_attempts, began)
+    remember(slot, why .. ', attempt ' .. spent .. ' of ' .. terms.max_attempts .. ': ' .. text, began)
     redis.call('HDEL', slot.record, 'token')
     redis.call('HSET', slot.record, 'state', 'failed', 'waits', now)
     set_deadline(slot, terms, now + math.min(5 * MINUTE * 2 ^ math.min(spent - 1, 30), terms.longest_wait))
