@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
+from itertools import islice
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.instants import check_aware
@@ -290,26 +291,27 @@ async def _tallies(
 ) -> list[list[Tally]]:
     keys = [f"{namespace}:{entry.name}:{tail}" for entry, tails in zip(entries, listed, strict=True) for tail in tails]
     found = iter(await survey.tallies(keys))
-    return [[next(found) for _ in tails] for tails in listed]
+    return [list(islice(found, len(tails))) for tails in listed]
 
 
 def _audited(namespace: str, entry: JobEntry, due: _Due, record: _Record, registry: Registry) -> JobAudited:
     outcomes: Counter[Outcome] = Counter()
     examples: dict[Outcome, list[str]] = {}
-    repeated = by_hand = 0
+    repeated = 0
     fresh = registry.now - DECIDED_WITHIN_MS - (entry.about.jitter if entry.about else 0)
     on_record = [tail for tail in record.tallies if "~" not in tail]
     by_hand = len(record.tallies) - len(on_record)
-    for tail in (*due.fires, *(tail for tail in on_record if tail not in due.fires)):
-        tally = record.tallies.get(tail)
-        if tally is not None:
-            outcome = _outcome(tally)
-            repeated += tally.is_repeated
-        else:
-            outcome = _without_claim(due.fires[tail], record.gaps, fresh)
-        outcomes[outcome] += 1
-        if outcome.is_bad:
-            examples.setdefault(outcome, []).append(tail)
+    tails = [*due.fires, *(tail for tail in on_record if tail not in due.fires)]
+    for tally, times in Counter(map(record.tallies.get, tails)).items():  # many slots stand in few ways
+        repeated += times if tally is not None and tally.is_repeated else 0
+        if tally is not None and not _outcome(tally).is_bad:
+            outcomes[_outcome(tally)] += times
+            continue
+        for tail in (each for each in tails if record.tallies.get(each) == tally):
+            outcome = _outcome(tally) if tally else _without_claim(due.fires[tail], record.gaps, fresh)
+            outcomes[outcome] += 1
+            if outcome.is_bad:
+                examples.setdefault(outcome, []).append(tail)
     return JobAudited(
         entry.name,
         sum(outcomes.values()),

@@ -118,8 +118,14 @@ async def status(site: Site, *, job: str | None = None) -> Status:
     timetable, zones = Timetable(registry, site.jobs), _Zones()
     paused = {each.job: each for each in await pauses(site)}
     rows = [
-        replace(
-            _row(entry, registry, timetable, zones, counts, _longest(paused, entry.name), key, tallies.get(key)),
+        _row(
+            entry,
+            registry,
+            timetable,
+            zones,
+            counts,
+            _longest(paused, entry.name),
+            (key, tallies.get(key)),
             is_registered=entry.name in found.jobs,
         )
         for entry, key in zip(entries, heads, strict=True)
@@ -152,7 +158,11 @@ def unknown_job(site: Site, registry: Registry, job: str) -> ConfigurationError:
 def undecided_since(entry: JobEntry, registry: Registry, timetable: Timetable) -> int | None:
     """The oldest fire time of a job that is due and that nobody has decided, ms; None where all is well."""
     span = timetable.current(entry)
-    following = _following(entry, span, timetable) if span else None
+    return _overdue(entry, registry, _following(entry, span, timetable) if span else None)
+
+
+def _overdue(entry: JobEntry, registry: Registry, following: int | None) -> int | None:
+    """The fire time after the last decided one where it is due for too long, None where all is well."""
     patience = DECIDED_WITHIN_MS + (entry.about.jitter if entry.about else 0)
     return following if following is not None and following < registry.now - patience else None
 
@@ -212,17 +222,21 @@ def _row(
     zones: _Zones,
     counts: SlotCounts,
     pause: Pause | None,
-    key: str,
-    tally: Tally | None,
+    head: tuple[str, Tally | None],
+    *,
+    is_registered: bool,
 ) -> JobStatus:
+    key, tally = head
     span = timetable.current(entry)
     text = registry.schedules.get(span.version, "") if span else ""
     name, zone, says = zones.of(span.version, timetable.schedule(span.version), text) if span else ("", None, "")
     last = parse_key(key).fire_time if key else None
     now = max(registry.now, to_ms(last) if last else 0)  # a slot may have been claimed since the registry was read
-    following = _next(entry, span, now, timetable) if span else None
+    following = _following(entry, span, timetable) if span else None
+    undecided = _overdue(entry, registry, following)
+    if span and following is not None and following <= now:
+        following = _next(span, now, timetable)
     next_fire = from_ms(following) if following is not None else None
-    undecided = undecided_since(entry, registry, timetable)
     about = entry.about
     return JobStatus(
         job=entry.name,
@@ -245,6 +259,7 @@ def _row(
         paused_by=pause.by if pause else "",
         paused_why=pause.why if pause else "",
         is_guarded=about.task in registry.tasks if about else None,
+        is_registered=is_registered,
     )
 
 
@@ -256,11 +271,8 @@ def _following(entry: JobEntry, span: Span, timetable: Timetable) -> int | None:
         return None
 
 
-def _next(entry: JobEntry, span: Span, now: int, timetable: Timetable) -> int | None:
-    """The next fire time from now; mostly that after the last decided one, which costs nothing more."""
-    following = _following(entry, span, timetable)
-    if following is None or following > now:
-        return following
+def _next(span: Span, now: int, timetable: Timetable) -> int | None:
+    """The next fire time from now."""
     try:
         return timetable.next_after(span.version, now)
     except ConfigurationError:

@@ -223,7 +223,7 @@ def versions_of(text: str) -> tuple[VersionKnown, ...]:
     versions = []
     for word in text.split():
         version, *times = word.split(":")
-        since, seen, uptime = (as_number(each) for each in (*times, "", "", "")[:3])
+        since, seen, uptime = map(as_number, (*times, "", "", "")[:3])
         versions.append(VersionKnown(version, since, seen, uptime))
     return tuple(versions)
 
