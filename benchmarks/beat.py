@@ -16,6 +16,7 @@ from typing import Any
 
 import redis
 
+from benchmarks import guard
 from benchmarks.report import Figure, percentile
 from slotqueue.slots import parse_key
 from tests.servers import Server
@@ -34,7 +35,8 @@ _QUIET_SECONDS = 2.0
 
 
 def run() -> Iterator[Figure]:
-    """Lateness of a one-second entry, a wave of 2,000 entries, the gap after a SIGKILL of the beat that sent last."""
+    """Lateness of a one-second entry, a wave of 2,000 entries, the gap after a SIGKILL of the beat that sent last;
+    and what the guard costs a worker."""
     with Server() as server:
         for system in SYSTEMS:
             yield from _lateness(server.url, system)
@@ -43,6 +45,7 @@ def run() -> Iterator[Figure]:
         yield from _wave(server, "slotqueue", MANY)
         for system in ("slotqueue", "redbeat"):
             yield from _gap(server.url, system)
+    yield from guard.run()
 
 
 def _lateness(url: str, system: str) -> Iterator[Figure]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from arq.jobs import Job, deserialize_result
 
 from slotqueue.answers import Word
 from tests.enqueuers.arq_system import ArqSystem
-from tests.enqueuers.bench import Bench
+from tests.enqueuers.bench import Bench, bench_for
+from tests.servers import Server
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
@@ -37,6 +39,21 @@ async def is_tidy(bench: Bench, key: str) -> None:
 async def guarded_slow(arq_bench: Bench) -> None:
     """Let the tasks count as guarded although no worker has started yet."""
     await arq_bench.redis.zadd("ran:tasks", {f"arq:{task}": 10**14 for task in ("slow", "quick", "tells")})
+
+
+async def test_a_slot_costs_two_round_trips(redis_url: str, own_server: Server, tmp_path: Path) -> None:
+    system = ArqSystem(redis_url, own_server.url, tmp_path)
+    try:
+        await system.start()
+        async with bench_for(system) as bench:
+            await bench.wait_for(await bench.fire("quick", lease=60), "done")
+            message = await bench.claim("quick", lease=60)
+            own_server.ask("CONFIG RESETSTAT")
+            await bench.enqueuer.enqueue([message])
+            await bench.wait_for(message.slip.key, "done")
+            assert "cmdstat_evalsha:calls=2," in own_server.ask("INFO commandstats")
+    finally:
+        system.close()
 
 
 # ---- results
