@@ -58,7 +58,18 @@ class Dispatcher:
         Raises:
             StoreUnavailable: the store did not take the confirmations; the sweep will see to these slots.
         """
-        answers = [Refused(doubt)] * len(messages) if doubt else await self._enqueue(messages)
+        return await self.confirm(messages, await self.enqueue(messages, doubt))
+
+    async def enqueue(self, messages: Sequence[Message], doubt: str = "") -> Sequence[Delivery]:
+        """The first half of `send`; its answers are what the second needs."""
+        return [Refused(doubt)] * len(messages) if doubt else await self._enqueue(messages)
+
+    async def confirm(self, messages: Sequence[Message], answers: Sequence[Delivery]) -> Counter[str]:
+        """The second half of `send`: tell the store what the queues answered.
+
+        Raises:
+            StoreUnavailable: as `send`.
+        """
         accepted = [
             message.slip for message, answer in zip(messages, answers, strict=True) if isinstance(answer, Accepted)
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from slotqueue.answers import Offer, Verdict, Word
@@ -28,7 +28,7 @@ from slotqueue.events import (
     is_heard,
 )
 from slotqueue.jobs import Job
-from slotqueue.messages import Message, Slip
+from slotqueue.messages import Delivery, Message, Slip
 from slotqueue.planner import Due, Planner
 from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.registrar import Registrar
@@ -114,29 +114,29 @@ class Ticker:
         for trouble in plan.troubles:
             self.emit(JobTroubled(trouble.job.name, trouble.error))
         waiting = deque(plan.dues)
-        sending: asyncio.Task[Counter[str]] | None = None
+        sending: deque[asyncio.Task[Counter[str]]] = deque()
+        turn = asyncio.Lock()
         try:
             await self.registrar.miss([due.gap for due in plan.dues if due.gap])
             while waiting and not (stopping and stopping.is_set()):
+                if len(sending) > 1:
+                    counts += await sending.popleft()
                 won = await self._claim(self._next_chunk(waiting), counts)
                 if won is None:
                     await self._recover_from_data_loss(waiting)
                     break
-                if sending is not None:
-                    counts += await sending
-                # The next chunk is claimed while this one goes out: two round trips share their waits.
-                sending = asyncio.create_task(self._send(*won))
+                # This chunk goes out while the one before is confirmed and the next is claimed: they share their waits.
+                sending.append(asyncio.create_task(self._send(*won, turn)))
                 if not self._is_measured:
-                    await asyncio.wait([sending])
+                    await asyncio.wait(sending)
         except asyncio.CancelledError:
-            if sending is not None:
-                sending.cancel()
+            for each in sending:
+                each.cancel()
             raise
         finally:
             for due in waiting:
                 self.planner.put_back(due)
-            if sending is not None:
-                counts += await sending
+            counts += await _sum_of(sending)
         await self.registrar.refresh()
         self.ticked_at = self.clock.monotonic()
         return counts
@@ -195,21 +195,27 @@ class Ticker:
         verdicts = zip(offers, claims.verdicts, strict=True)
         return [message for offer, verdict in verdicts if (message := self._take(offer, verdict, claims.now))], doubt
 
-    async def _send(self, won: list[Message], doubt: str) -> Counter[str]:
+    async def _send(self, won: list[Message], doubt: str, turn: asyncio.Lock) -> Counter[str]:
+        """Enqueue what was won when it is its turn, and confirm it."""
+        async with turn:
+            answers = await self._enqueue(won, doubt)
+        return await self.dispatcher.confirm(won, answers)
+
+    async def _enqueue(self, won: list[Message], doubt: str) -> Sequence[Delivery]:
         """Enqueue what was won, and learn how long that takes."""
         if won and doubt:
-            return await self.dispatcher.send(won, doubt)
+            return await self.dispatcher.enqueue(won, doubt)
         if not won:
             # Losing says nothing of the queue's speed, but a burst that others win shall not take a hundred trips.
             if not self._is_measured:
                 self._seconds_a_slot = max(self._seconds_a_slot / 2, _CHUNK_SECONDS / _UNTRIED_CHUNK)
-            return Counter()
+            return []
         began = self.clock.monotonic()
-        counts = await self.dispatcher.send(won)
+        answers = await self.dispatcher.enqueue(won)
         took = (self.clock.monotonic() - began) / len(won)
         self._is_measured = True
         self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
-        return counts
+        return answers
 
     def _settle(self, chunk: list[Due], verdicts: Sequence[Verdict]) -> None:
         left = iter(verdicts)
@@ -277,3 +283,14 @@ async def _sleep(seconds: float, *until: asyncio.Event) -> None:
     finally:
         for wait in waits:
             wait.cancel()
+
+
+async def _sum_of(counting: Iterable[asyncio.Task[Counter[str]]]) -> Counter[str]:
+    """Wait for all of them, also where one fails."""
+    counts: Counter[str] = Counter()
+    found = await asyncio.gather(*counting, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+        counts += each
+    return counts
