@@ -101,7 +101,9 @@ def _growth(results: Results) -> None:
     left.set_title("Commands of the server for 1,000 jobs at one instant", loc="left", fontsize=9)
     right.set(xlabel="jobs", xscale="log", yscale="log")
     right.set_title("CPU of an idle replica, % of a core", loc="left", fontsize=9)
-    left.legend(fontsize=7, frameon=False)
+    if left.lines or right.lines:
+        handles, labels = (left if left.lines else right).get_legend_handles_labels()
+        figure.legend(handles, labels, fontsize=7, frameon=False, loc="outside right upper")
     _save(figure, "growth")
 
 

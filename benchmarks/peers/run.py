@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NoReturn
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
             _measure(asked, results)
     except KeyboardInterrupt:
         insert(results)
-        _say("interrupted; peers that were done are in the results and in the tables")
+        _say("interrupted; what was done is in the results and in the tables")
         return 130
     insert(results)
     _draw()
@@ -77,13 +77,15 @@ def _measure(asked: argparse.Namespace, results: Results) -> None:
     results.date = datetime.now(UTC).strftime("%Y-%m-%d")
     began = time.monotonic()
     for name, peer in asked.peers.items():
-        results.subjects[name] = _measured(name, peer, asked, results.subjects.get(name))
-        results.subjects = {each: results.subjects[each] for each in NAMES if each in results.subjects}
-        results.save()
+        for subject in _measured(name, peer, asked, results.subjects.get(name)):
+            results.subjects[name] = subject
+            results.subjects = {each: results.subjects[each] for each in NAMES if each in results.subjects}
+            results.save()
     _say(f"{(time.monotonic() - began) / 60:.0f} minutes")
 
 
-def _measured(name: str, peer: Peer, asked: argparse.Namespace, before: Subject | None) -> Subject:
+def _measured(name: str, peer: Peer, asked: argparse.Namespace, before: Subject | None) -> Iterator[Subject]:
+    """The peer's figures, after each scenario."""
     subject = Subject(peer.name, {}, peer.setup, peer.documentation, peer.remarks)
     try:
         _say(f"{peer.name}: install")
@@ -91,7 +93,8 @@ def _measured(name: str, peer: Peer, asked: argparse.Namespace, before: Subject 
         subject.versions = _named(versions(folder), peer)
     except NotInstalled as error:
         subject.failures["install"] = str(error)
-        return subject
+        yield subject
+        return
     names = {each.name for each in asked.scenarios}
     if before:
         subject.figures = {key: value for key, value in before.figures.items() if key not in names}
@@ -112,7 +115,7 @@ def _measured(name: str, peer: Peer, asked: argparse.Namespace, before: Subject 
             _say(f"{peer.name}: {scenario.name}, {turn + 1}: {figures} ({took:.0f} s)")
             if took > LONG_S * asked.patience + 60 * peer.whole_minutes:
                 break
-    return subject
+        yield subject
 
 
 def _named(found: dict[str, str], peer: Peer) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.peers import burst, growth, idle, killed, second
 from benchmarks.peers.peer import Peer, Terms
 
-LONG_S = 30
+LONG_S = 60
 """A repeat that took longer is not done again."""
 
 
