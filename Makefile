@@ -66,7 +66,7 @@ test-fast: $(VENV)/.dev  ## Run the tests that are quick and start no processes
 
 # What is claimed of single slots and of killed processes, while every core is kept busy and the servers serve others too.
 test-load: $(VENV)/.dev  ## Run the tests of the cases once more, on a machine and a Redis that are busy with other things
-	@SLOTQUEUE_TEST_LOAD=1 $(PYTEST) -n 2 --dist loadgroup -m "not alone" tests/acceptance tests/faults tests/races tests/connections/test_failover.py $(ARGS)
+	@SLOTQUEUE_TEST_LOAD=1 $(PYTEST) -n 2 --dist loadgroup --timeout 240 -m "not alone" tests/acceptance tests/faults tests/races tests/connections/test_failover.py $(ARGS)
 
 # MINUTES=10 SEED=1 WORKER=arq|celery BROKER=redis|rabbitmq
 soak: $(VENV)$(if $(findstring celery,$(WORKER)),-celery/.tests,/.dev)  ## Break a service on purpose for ten minutes and check every promise: MINUTES, SEED, WORKER, BROKER

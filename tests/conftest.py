@@ -18,7 +18,6 @@ import importlib.util
 import os
 import signal
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -26,7 +25,6 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import load
 from tests.load import Load
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Server, ServerMissing, requested_kind
@@ -117,7 +115,7 @@ def _new_server(*, appendonly: bool = False) -> Server:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    with _new_server() as server, Load(server.port) if load.is_wanted() else nullcontext():
+    with _new_server() as server, Load(server.port):
         yield server
 
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests.load import PATIENCE
+
 
 async def eventually(
     what: Callable[[], Any], *, within: float = 15.0, pause: float = 0.02, why: str | Callable[[], str] = ""
@@ -15,11 +17,11 @@ async def eventually(
 
     Args:
         what: asked every `pause` seconds.
-        within: seconds until it is too late.
+        within: seconds until it is too late; more where the machine is kept busy on purpose.
         pause: seconds.
         why: what is waited for, or what tells how things stand, for who reads of the failure.
     """
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + within * PATIENCE
     while True:
         found = what()
         if asyncio.iscoroutine(found):
@@ -34,7 +36,7 @@ def wait_until(
     what: Callable[[], Any], *, within: float = 25.0, pause: float = 0.02, why: str | Callable[[], str] = ""
 ) -> Any:
     """Do the same as `eventually` in a thread of its own: it blocks."""
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + within * PATIENCE
     while not (found := what()):
         assert time.monotonic() < deadline, _too_late(within, why, what)
         time.sleep(pause)

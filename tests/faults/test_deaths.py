@@ -18,10 +18,11 @@ from tests.faults.arrows import GUARDED, IN_PROCESS, UNGUARDED, Fault
 from tests.fleet.deaths import STRUCK
 from tests.fleet.fleet import Child, Fleet
 from tests.fleet.orders import Arrow
+from tests.load import PATIENCE
 from tests.waiting import eventually
 
 _PERIOD = timedelta(seconds=2)
-_ON_TIME_MS = 1000
+_ON_TIME_MS = 1000 * PATIENCE
 """A slot that had to wait for a grace or a lease of a second would be later."""
 _numbers = itertools.count(1)
 _LEFT_TO_ARQ = {Arrow.TAKEN, Arrow.FINISH_UNHEARD}
