@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 from slotqueue.enqueuers.celery.message import check_message
@@ -100,10 +101,7 @@ class CeleryEnqueuer:
 
     def _check_retention(self, job: Job) -> None:
         """A message that Redis delivers again must still find the done marker."""
-        conf = self.app.conf
-        if not str(conf.broker_read_url or "").startswith(("redis", "sentinel")):
-            return
-        needed = (conf.broker_transport_options or {}).get("visibility_timeout", 3600) + _RESTORE_SECONDS
+        needed = self._redelivery_seconds
         if job.terms.retention < needed * 1000:
             raise ConfigurationError(
                 f"a message that the broker delivers again after its visibility timeout would find no done marker; "
@@ -111,6 +109,14 @@ class CeleryEnqueuer:
                 job=job.name,
                 argument="retention",
             )
+
+    @cached_property
+    def _redelivery_seconds(self) -> float:
+        """How late the broker may deliver a message again; asked once, by the first job: the settings answer slowly."""
+        conf = self.app.conf
+        if not str(conf.broker_read_url or "").startswith(("redis", "sentinel")):
+            return 0.0
+        return float((conf.broker_transport_options or {}).get("visibility_timeout", 3600) + _RESTORE_SECONDS)
 
     def _here(self) -> _Sender:
         """The sender of this process: threads and sockets do not survive a fork."""
