@@ -121,10 +121,14 @@ async def test_a_normal_end_finishes_the_run() -> None:
     async with guarding(script, events) as guard:
         hold = await held(guard)
         async with hold:
-            pass
+            assert list(guard.heartbeat._leases) == [hold.run.token]
+        assert not guard.heartbeat._leases, "what is over is renewed no longer"
     assert hold.outcome is Word.YES
     assert script.verbs_asked() == ["begin", "finish"]
-    assert [type(event) for event in events] == [RunBegan, RunDone]
+    began, done = events
+    assert isinstance(began, RunBegan)
+    assert isinstance(done, RunDone)
+    assert 0 <= done.seconds < 5
 
 
 async def test_an_error_fails_the_run_and_goes_on_its_way() -> None:
