@@ -9,6 +9,7 @@ again. Downtime is never walked slot by slot.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -192,11 +193,12 @@ class Planner:
         """Several are undecided: the newest and `lookback` before it are worth it, with `coalesce` only the newest."""
         job, first = entry.job, entry.fire or 0
         wanted = 1 if job.policy.coalesce else job.policy.lookback + 1
-        fires = [
-            to_ms(each) for each in newest_between(job.schedule, from_ms(first), from_ms(now) + _MILLISECOND, wanted)
-        ]
+        delayed = math.ceil(job.jitter_ms * _MILLISECOND / job.period)
+        newest = newest_between(job.schedule, from_ms(first), from_ms(now) + _MILLISECOND, wanted + delayed)
+        fires = [to_ms(each) for each in newest]
         while len(fires) > 1 and fires[-1] + job.delay_of(fires[-1]) > now:
             fires.pop()
+        fires = fires[-wanted:]
         gap = None
         if fires[0] > first:
             why = "coalesced into a newer slot" if job.policy.coalesce else "older than the lookback"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -284,6 +285,17 @@ def test_what_is_delayed_waits_also_where_older_slots_are_undecided() -> None:
     third = to_ms(NOON + 3 * MINUTE)
     (due,) = planner.due(third + late.delay_of(third) - 1).dues
     assert fire_times([due]) == ["12:01:00", "12:02:00"]
+    planner.settle(due)
+    assert planner.next_at() == third + late.delay_of(third)
+
+
+@pytest.mark.parametrize("policy", [{"coalesce": True}, {"lookback": 0}])
+def test_what_is_delayed_waits_also_where_only_the_newest_is_wanted(policy: dict[str, Any]) -> None:
+    late = job(jitter=30, **policy)
+    planner = planner_with(late)
+    third = to_ms(NOON + 3 * MINUTE)
+    (due,) = planner.due(third + late.delay_of(third) - 1).dues
+    assert fire_times([due]) == ["12:02:00"]
     planner.settle(due)
     assert planner.next_at() == third + late.delay_of(third)
 
