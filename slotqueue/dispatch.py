@@ -81,9 +81,10 @@ class Dispatcher:
         counts: Counter[str] = Counter()
         if accepted:
             verdicts = await self._ask(self.store.verbs.confirm(accepted))
+            is_success_heard = is_heard(self.emit, SlotEnqueued)
             for slip, verdict in zip(accepted, verdicts, strict=True):
-                self._report(slip, verdict)
-                counts[verdict.word] += 1
+                self._report(slip, verdict, is_success_heard=is_success_heard)
+            counts += Counter(verdict.word for verdict in verdicts)
         if refused:
             for slip, answer in refused:
                 self.emit(EnqueueRefused(slip.key, _job_of(slip), slip.n, answer.problem))
@@ -93,6 +94,9 @@ class Dispatcher:
 
     async def _enqueue(self, messages: Sequence[Message]) -> list[Delivery]:
         """Ask each enqueuer once for all of its messages; answers in the order of `messages`."""
+        kinds = {message.slip.task.partition(":")[0] for message in messages}
+        if len(kinds) == 1:
+            return list(await self._enqueue_at(kinds.pop(), messages))
         by_kind: dict[str, list[int]] = {}
         for place, message in enumerate(messages):
             by_kind.setdefault(message.slip.task.partition(":")[0], []).append(place)
@@ -116,7 +120,7 @@ class Dispatcher:
         if len(answers) != len(group):
             problem = Refused(f"the enqueuer answered {len(answers)} of {len(group)} messages", is_sent_possible=True)
             return [problem] * len(group)
-        return [answer if isinstance(answer, Accepted | Refused) else _unclear(answer) for answer in answers]
+        return [answer if isinstance(answer, (Accepted, Refused)) else _unclear(answer) for answer in answers]
 
     async def _ask(self, command: Command[list[Verdict]]) -> list[Verdict]:
         """Send a batch, again where it failed: the verbs bear it."""
@@ -127,11 +131,11 @@ class Dispatcher:
                 await asyncio.sleep(seconds)
         return await self.store.run(command)
 
-    def _report(self, slip: Slip, verdict: Verdict) -> None:
+    def _report(self, slip: Slip, verdict: Verdict, *, is_success_heard: bool) -> None:
         word = verdict.word
         if word is Word.QUEUED or word is Word.SENT:
             is_guarded = word is Word.QUEUED
-            if is_heard(self.emit, SlotEnqueued):
+            if is_success_heard:
                 self.emit(SlotEnqueued(slip.key, _job_of(slip), slip.n, is_guarded=is_guarded))
             if is_guarded:
                 self.guarded.add(slip.task)

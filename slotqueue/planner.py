@@ -18,7 +18,7 @@ from typing import NamedTuple
 from slotqueue.answers import Gap, Known, Offer
 from slotqueue.jobs import Job
 from slotqueue.schedules import newest_between
-from slotqueue.slots import Slot, from_ms, key_at, to_ms
+from slotqueue.slots import Slot, from_ms, key_at, to_ms, utc_ms
 
 _MILLISECOND = timedelta(milliseconds=1)
 _MOST_OFFERS = 100
@@ -140,7 +140,7 @@ class Planner:
         """Advance: every slot of `due` is decided."""
         entry = due.entry
         if due.offers:
-            entry.previous = to_ms(due.offers[-1].slot.fire_time)
+            entry.previous = utc_ms(due.offers[-1].slot.fire_time)
             entry.decided = max(entry.decided, entry.previous)
         entry.fire = due.following
         self._push(entry)

@@ -81,7 +81,8 @@ class Interval(NamedTuple):
     end: datetime
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, since a burst makes thousands of them; no more to be changed than if it were.
+@dataclass(slots=True, unsafe_hash=True)
 class Slot:
     """One (job, fire time).
 
@@ -206,6 +207,10 @@ def to_ms(instant: datetime) -> int:
     """Milliseconds since the Unix epoch of an aware instant."""
     delta = instant - EPOCH
     return (delta.days * 86400 + delta.seconds) * 1000 + delta.microseconds // 1000
+
+
+utc_ms = lru_cache(maxsize=1024)(to_ms)
+"""The same for instants in UTC, as fire times are, of which a burst has few; in another zone an hour may come twice."""
 
 
 @lru_cache(maxsize=1024)  # as above

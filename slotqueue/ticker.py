@@ -10,9 +10,10 @@ import asyncio
 import random
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
-from slotqueue.answers import Offer, Verdict, Word
+from slotqueue.answers import Claims, Offer, Verdict, Word
 from slotqueue.clock import RedisClock
 from slotqueue.dispatch import Dispatcher, message_for
 from slotqueue.errors import StoreUnavailable
@@ -32,7 +33,7 @@ from slotqueue.messages import Delivery, Message, Slip
 from slotqueue.planner import Due, Planner
 from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.registrar import Registrar
-from slotqueue.slots import to_ms
+from slotqueue.slots import utc_ms
 from slotqueue.stored_jobs import Build
 
 _CHUNK_SECONDS = 1.0
@@ -188,12 +189,12 @@ class Ticker:
             for due in chunk:
                 self.planner.put_back(due)
             return None
-        self._settle(chunk, claims.verdicts)
+        words = Counter(verdict.word for verdict in claims.verdicts)
+        self._settle(chunk, claims.verdicts, words.keys())
         counts["offered"] += len(offers)
-        for verdict, times in Counter(claims.verdicts).items():
-            counts[verdict.word.value] += times
-        verdicts = zip(offers, claims.verdicts, strict=True)
-        return [message for offer, verdict in verdicts if (message := self._take(offer, verdict, claims.now))], doubt
+        for word, times in words.items():
+            counts[word.value] += times
+        return self._take(offers, claims), doubt
 
     async def _send(self, won: list[Message], doubt: str, turn: asyncio.Lock) -> Counter[str]:
         """Enqueue what was won when it is its turn, and confirm it."""
@@ -217,37 +218,42 @@ class Ticker:
         self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
         return answers
 
-    def _settle(self, chunk: list[Due], verdicts: Sequence[Verdict]) -> None:
+    def _settle(self, chunk: list[Due], verdicts: Sequence[Verdict], found: AbstractSet[Word]) -> None:
+        if found.isdisjoint({Word.STALE, Word.EARLY}):
+            for due in chunk:
+                self.planner.settle(due)
+            return
         left = iter(verdicts)
         for due in chunk:
-            words = [verdict.word for verdict in islice(left, len(due.offers))]
+            words = {verdict.word for verdict in islice(left, len(due.offers))}
             if Word.STALE in words:  # a stored job that was put or removed since
                 self.registrar.stored.hurry()
-            if Word.STALE in words or Word.EARLY in words:
-                self.planner.put_back(due)
-            else:
+            if words.isdisjoint({Word.STALE, Word.EARLY}):
                 self.planner.settle(due)
+            else:
+                self.planner.put_back(due)
 
-    def _take(self, offer: Offer, verdict: Verdict, now: int) -> Message | None:
-        """Report a verdict; the message to enqueue where the slot was won."""
-        job, slot = offer
-        word, detail = verdict
-        if word is Word.WON:
-            fire = to_ms(slot.fire_time)
-            if is_heard(self.emit, SlotClaimed):
-                self.emit(SlotClaimed(slot.key, job.name, self.replica.id, now - fire))
-            slip = Slip(slot.key, 0, fire, to_ms(slot.start), job.task_name, job.version, job.terms_text)
-            return message_for(job, slip)
-        if word is Word.TAKEN:
-            if is_heard(self.emit, SlotTaken):
-                self.emit(SlotTaken(slot.key, job.name, self.replica.id))
-        elif word is Word.SKIPPED:
-            self.emit(SlotSkipped(slot.key, job.name, detail))
-        elif word is Word.HELD:
-            self.emit(SlotHeld(slot.key, job.name, detail))
-        elif word is Word.BROKEN:
-            self.emit(SlotBroken(slot.key, job.name, detail))
-        return None
+    def _take(self, offers: list[Offer], claims: Claims) -> list[Message]:
+        """Report what became of offers; the messages of what was won."""
+        won = []
+        is_win_heard, is_loss_heard = is_heard(self.emit, SlotClaimed), is_heard(self.emit, SlotTaken)
+        for (job, slot), (word, detail) in zip(offers, claims.verdicts, strict=True):
+            if word is Word.WON:
+                fire = utc_ms(slot.fire_time)
+                if is_win_heard:
+                    self.emit(SlotClaimed(slot.key, job.name, self.replica.id, claims.now - fire))
+                slip = Slip(slot.key, 0, fire, utc_ms(slot.start), job.task_name, job.version, job.terms_text)
+                won.append(message_for(job, slip))
+            elif word is Word.TAKEN:
+                if is_loss_heard:
+                    self.emit(SlotTaken(slot.key, job.name, self.replica.id))
+            elif word is Word.SKIPPED:
+                self.emit(SlotSkipped(slot.key, job.name, detail))
+            elif word is Word.HELD:
+                self.emit(SlotHeld(slot.key, job.name, detail))
+            elif word is Word.BROKEN:
+                self.emit(SlotBroken(slot.key, job.name, detail))
+        return won
 
     async def _recover_from_data_loss(self, waiting: deque[Due]) -> None:
         """Redis came back empty, nothing was claimed: tell it what is known, and offer all of it again."""

@@ -25,7 +25,7 @@ from slotqueue.answers import (
 )
 from slotqueue.messages import Refused, Slip, Waiting
 from slotqueue.protocols import Command, Process
-from slotqueue.slots import to_ms
+from slotqueue.slots import utc_ms
 from slotqueue.store.keys import Keys
 
 GRACE_MS = 10_000
@@ -114,7 +114,7 @@ class Commands:
 
     def confirm(self, slips: Sequence[Slip]) -> Command[list[Verdict]]:
         """See `Verbs.confirm`."""
-        return self._batch("confirm", [slip.key for slip in slips], [slip.n for slip in slips])
+        return Command("confirm", self._keys_of([slip.key for slip in slips]), [slip.n for slip in slips], _verdicts)
 
     def release(self, refusals: Sequence[tuple[Slip, Refused]]) -> Command[list[Verdict]]:
         """See `Verbs.release`."""
@@ -221,8 +221,8 @@ class Commands:
 
 def _shared_by(offer: Offer) -> tuple[str | int, ...]:
     """What the slots of a burst have in common, so that it is sent once."""
-    job, slot = offer.job, offer.slot
-    return (to_ms(slot.fire_time), to_ms(slot.start), job.task_name, job.terms_text)
+    job, slot = offer
+    return (utc_ms(slot.fire_time), utc_ms(slot.start), job.task_name, job.terms_text)
 
 
 def _said(slip: Slip) -> tuple[str | int, ...]:
@@ -236,10 +236,18 @@ def _verdict(answer: Any) -> Verdict:
     return Verdict(Word(answer[0]), answer[1])
 
 
+def _verdicts(reply: Any) -> list[Verdict]:
+    """Read what `say` in record.lua makes of the answers about a batch: how often, and what, again and again."""
+    verdicts: list[Verdict] = []
+    for times, answer in zip(reply[::2], reply[1::2], strict=True):
+        verdicts += [_verdict(answer)] * times
+    return verdicts
+
+
 def _read_claims(reply: Any) -> Claims:
     if not reply[1]:
         return Claims(int(reply[0]), is_same_epoch=False, verdicts=[])
-    return Claims(int(reply[0]), is_same_epoch=True, verdicts=[_verdict(each) for each in reply[2]])
+    return Claims(int(reply[0]), is_same_epoch=True, verdicts=_verdicts(reply[2]))
 
 
 def _written(reply: Any) -> Written:

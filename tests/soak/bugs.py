@@ -12,14 +12,14 @@ BUGS: dict[str, dict[str, list[tuple[str, str]]]] = {
     },
     "claim without NX": {
         "claim": [
-            ("if owner and owner ~= replica then return 'taken' end", "owner = nil"),
+            ("local is_taken = owner and owner ~= replica", "local is_taken = false"),
             (
                 "if owner or redis.call('EXISTS', slot.done, slot.record) > 0 then return answer_again",
                 "if false then return answer_again",
             ),
             (
-                "redis.call('SET', slot.claim, replica, 'NX', 'PX', life)",
-                "redis.call('SET', slot.claim, replica, 'PX', life)",
+                "redis.call('SET', slot.claim, replica, 'NX', 'PX', group.life)",
+                "redis.call('SET', slot.claim, replica, 'PX', group.life)",
             ),
         ],
     },

@@ -123,6 +123,8 @@ class Model:
             self._end(now, slot, slot.record, "skipped")
             return "skipped"
         self._wait(now, slot, slot.record, 10_000)
+        if message.terms.may_overlap:
+            slot.owner_until = slot.record.until = now + HOUR + _wait_in_queue(message.terms, 0) + message.terms.retention
         return self._put_behind(now, slot, slot.record) or "won"
 
     def confirm(self, now: int, key: str, n: int) -> str:
@@ -134,11 +136,7 @@ class Model:
             return "sent"
         record.state = "queued"
         record.is_unsent = False
-        terms = record.terms
-        wait = terms.retention
-        if terms.requeue:
-            wait = min(terms.requeue * 2**n, max(terms.longest_wait, terms.requeue))
-        self._wait(now, slot, record, wait)
+        self._put_off(slot, record, now + _wait_in_queue(record.terms, n))
         return "queued"
 
     def release(self, now: int, key: str, n: int, is_sent_possible: bool) -> str:
@@ -396,6 +394,11 @@ class Model:
 
 def _is_expired(now: int, fire: int, terms: Terms) -> bool:
     return terms.expires > 0 and now > fire + terms.expires
+
+
+def _wait_in_queue(terms: Terms, n: int) -> int:
+    """How long a message may lie in its queue until its slot is enqueued again."""
+    return min(terms.requeue * 2**n, max(terms.longest_wait, terms.requeue)) if terms.requeue else terms.retention
 
 
 def copy_of(model: Model) -> Model:

@@ -53,13 +53,17 @@ def test_a_damaged_record_is_broken_for_every_verb_and_nothing_is_written(
     assert stage.snapshot() == before
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_the_others_of_a_batch_go_on(stage: Stage, damage: Callable[[Stage, str], object]) -> None:
+UNREAD_BY_CONFIRM = {"no fire time", "fence is a word", "spent is a word"}
+"""Where nothing has happened to a slot since its claim, its confirm does not look there."""
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_the_others_of_a_batch_go_on(stage: Stage, name: str) -> None:
     slips = [stage.claimed() for _ in range(3)]
     stage.guard(stage.job())
-    damage(stage, slips[1].key)
+    DAMAGES[name](stage, slips[1].key)
     words = [verdict.word for verdict in stage.run(stage.verbs.confirm(slips))]
-    assert words == [Word.QUEUED, Word.BROKEN, Word.QUEUED]
+    assert words == [Word.QUEUED, Word.QUEUED if name in UNREAD_BY_CONFIRM else Word.BROKEN, Word.QUEUED]
     runs = [stage.began(slips[0]), stage.began(slips[2])]
     broken = replace(runs[0], slip=slips[1])
     words = [verdict.word for verdict in stage.run(stage.verbs.heartbeat([runs[0], broken, runs[1]]))]

@@ -9,7 +9,7 @@ import pytest
 from slotqueue.answers import Gap, Offer, Word
 from slotqueue.protocols import Process
 from slotqueue.slots import SlotState
-from tests.store.stage import DAY, GRACE, KEYS_WITHOUT_A_TTL, MINUTE, Stage
+from tests.store.stage import DAY, GRACE, HOUR, KEYS_WITHOUT_A_TTL, MINUTE, Stage
 
 MOST_BYTES = 900
 
@@ -32,8 +32,20 @@ def test_claim_record_and_index_of_an_open_slot_outlive_its_deadline_by_the_rete
 ) -> None:
     slip, _ = stage.in_state(state)
     expected = stage.wait_of(slip.key) + DAY
+    if state is SlotState.CLAIMED:  # up to an hour later it may be confirmed, and then waits in its queue
+        expected = HOUR + 5 * MINUTE + DAY
+    if state is SlotState.QUEUED:  # what is left of that hour
+        expected += HOUR
     assert stage.life_of(slip.key) == stage.life_of(f"{slip.key}:record") == expected
-    assert stage.life_of("ran:open") >= expected
+    assert stage.life_of("ran:open") >= stage.wait_of(slip.key) + DAY
+
+
+def test_a_late_confirm_lengthens_the_lives_that_the_claim_gave(stage: Stage) -> None:
+    slip = stage.claimed()
+    stage.guard(stage.job())
+    stage.age(2 * HOUR)
+    assert stage.confirm(slip) == Word.QUEUED
+    assert stage.life_of(slip.key) == stage.life_of(f"{slip.key}:record") == 5 * MINUTE + DAY
 
 
 @pytest.mark.parametrize("state", [state for state in SlotState if state.is_open])

@@ -6,7 +6,7 @@
 -- task, terms; and behind them one a slot: the version of its job
 --
 -- Returns {now, 0} where the epoch is another: Redis lost its data, nothing is claimed.
--- Else {now, 1, {an answer a slot}}: "won", "taken", "early", "stale", {"held", why}, {"skipped", why}, {"broken", what}.
+-- Else {now, 1, {an answer a slot, equal ones as one (record.lua)}}: "won", "taken", "early", "stale", {"held", why}, {"skipped", why}, {"broken", what}.
 -- "won" also answers the owner that asks again, but only while the slot is claimed by its first enqueue; so does "held".
 -- "stale" is an offer for a stored job that was changed or removed since.
 
@@ -18,24 +18,27 @@ if redis.call('GET', KEYS[EPOCH]) ~= ARGV[2] then return {now, 0} end
 local pausing = redis.call('EXISTS', KEYS[PAUSES]) == 1
 redis.call('ZCARD', KEYS[OPEN]) -- a key of another type fails here, before anything is written
 
--- What a burst must know of all its slots is asked of many at once: who holds their claims, whether any of them has
--- left a trace (a done marker, a record, a claim of another type), and up to when their jobs are decided.
-local slots, owners, has_traces, decided, decisions = {}, {}, false, {}, {}
+-- What a burst must know of all its slots is asked of many at once: who holds their claims, and of those that nobody
+-- else has, whether any has left a trace (a done marker, a record, a claim of another type), and up to when their jobs
+-- are decided.
+local slots, has_traces, decided, decisions = {}, false, {}, {}
 for first = 1, count, SOME do
   local last, jobs, traces = math.min(first + SOME - 1, count), {}, {}
-  local claims = redis.call('MGET', unpack(KEYS, SHARED + first, SHARED + last))
+  local owners = redis.call('MGET', unpack(KEYS, SHARED + first, SHARED + last))
   for i = first, last do
-    local slot, owner = slot_at(i), claims[i - first + 1]
-    slots[i], owners[i] = slot, owner
-    jobs[#jobs + 1] = slot.job
-    if not owner or owner == replica then
-      traces[#traces + 1] = slot.claim
-      traces[#traces + 1] = slot.done
-      traces[#traces + 1] = slot.record
+    local owner = owners[i - first + 1]
+    local is_taken = owner and owner ~= replica
+    slots[i] = not is_taken and slot_at(i)
+    if not is_taken then
+      local slot, at = slots[i], #traces
+      jobs[#jobs + 1] = slot.job
+      traces[at + 1], traces[at + 2], traces[at + 3] = slot.claim, slot.done, slot.record
     end
   end
-  has_traces = has_traces or #traces > 0 and redis.call('EXISTS', unpack(traces)) > 0
-  for i, at in ipairs(redis.call('HMGET', KEYS[DECIDED], unpack(jobs))) do decided[jobs[i]] = tonumber(at or '') or 0 end
+  if #jobs > 0 then
+    has_traces = redis.call('EXISTS', unpack(traces)) > 0 or has_traces
+    for i, at in ipairs(redis.call('HMGET', KEYS[DECIDED], unpack(jobs))) do decided[jobs[i]] = tonumber(at or '') or 0 end
+  end
 end
 
 local function write_decisions()
@@ -61,16 +64,34 @@ local function skip(slot, terms, why)
 end
 
 -- The answer where something is there already; nil where the slot is free.
-local function look(slot, owner)
-  if owner and owner ~= replica then return 'taken' end
+local function look(slot)
+  if not slot then return 'taken' end
   if not has_traces then return nil end
-  owner = redis.pcall('GET', slot.claim)
+  local owner = redis.pcall('GET', slot.claim)
   if type(owner) == 'table' then return {'broken', owner.err} end
   if owner or redis.call('EXISTS', slot.done, slot.record) > 0 then return answer_again(slot, owner) end
 end
 
-local function claim(slot, owner, group, version)
-  local answer = look(slot, owner)
+-- How long claim and record live unless something happens: confirm.lua counts on it where slots may overlap.
+local function life_of(terms)
+  if terms.overlap ~= 'a' then return grace + terms.retention end
+  return LATE_CONFIRM + wait_in_queue(terms, 0) + terms.retention
+end
+
+-- The record of a slot that is won. Of a burst's group the first is written, the others are copied from it with their
+-- life: all but the version is the same.
+local function write_record(slot, group, version)
+  if group.first then
+    redis.call('COPY', group.first, slot.record)
+    if version ~= group.version then redis.call('HSET', slot.record, 'version', version) end
+    return
+  end
+  redis.call('HSET', slot.record, 'state', 'claimed', 'by', replica, 'claimed', now, 'n', 0, 'fire', group.fire_text,
+    'start', group.start, 'task', group.task, 'version', version, 'terms', group.text)
+end
+
+local function claim(slot, group, version)
+  local answer = look(slot)
   if answer then return answer end
   local fire, terms = group.fire, group.terms
   if fire > now then return 'early' end
@@ -87,10 +108,8 @@ local function claim(slot, owner, group, version)
   if count <= 50 or (now + fire / 1000) % 8 < 1 then redis.call('ZREMRANGEBYSCORE', slot.index, '-inf', now - terms.history) end
 
   claims = claims + 1
-  local life = grace + terms.retention
-  redis.call('SET', slot.claim, replica, 'NX', 'PX', life)
-  redis.call('HSET', slot.record, 'state', 'claimed', 'by', replica, 'claimed', now, 'n', 0, 'fire', group.fire_text,
-    'start', group.start, 'task', group.task, 'version', version, 'terms', group.text)
+  redis.call('SET', slot.claim, replica, 'NX', 'PX', group.life)
+  write_record(slot, group, version)
   if fire > decided[slot.job] then
     decided[slot.job] = fire
     decisions[#decisions + 1] = slot.job
@@ -106,24 +125,29 @@ local function claim(slot, owner, group, version)
     set_deadline(slot, terms, now + grace) -- at once: the next slot of the batch may be another one of the job
     return 'won'
   end
-  redis.call('PEXPIRE', slot.record, batch_deadline(slot, terms, now + grace))
+  batch_deadline(slot, terms, now + grace)
+  if not group.first then
+    redis.call('PEXPIRE', slot.record, group.life)
+    group.first, group.version = slot.record, version
+  end
   return 'won'
 end
 
-local answers, at = {}, 4
+local at, k = 4, 0
 while at < #ARGV do
   local group = {
     fire = tonumber(ARGV[at + 1]), fire_text = ARGV[at + 1], start = ARGV[at + 2], task = ARGV[at + 3],
     text = ARGV[at + 4], terms = terms_of(ARGV[at + 4]),
   }
+  group.life = group.terms and life_of(group.terms)
   local first = at + 5
   at = first + tonumber(ARGV[at])
   for i = first, at - 1 do
-    local k = #answers + 1
-    answers[k] = claim(slots[k], owners[k], group, ARGV[i])
+    k = k + 1
+    say(claim(slots[k], group, ARGV[i]))
   end
 end
 if claims > 0 then reckon('claimed', claims) end
 write_deadlines()
 write_decisions()
-return {now, 1, answers}
+return {now, 1, said}

@@ -11,6 +11,8 @@
 local EPOCH, OPEN, DEAD, PAUSES, TASKS, DECIDED, CHANGES, COUNTS, SHARED = 1, 2, 3, 4, 5, 6, 7, 8, 8
 local MINUTE, HOUR, DAY = 60000, 3600000, 86400000
 local GUARDED_FOR, KEEP_DEAD, KEEP_EVENTS = 90 * DAY, 90 * DAY, 20
+-- A claimed slot's keys live for this and for its wait in the queue besides, so that confirm has nothing to do for them.
+local LATE_CONFIRM = HOUR
 local OPEN_STATES = {claimed = true, held = true, queued = true, running = true, postponed = true, failed = true}
 local ENDED_STATES = {sent = true, done = true, dead = true, lost = true, skipped = true, missed = true}
 
@@ -123,12 +125,16 @@ end
 
 -- The same for the slots of a batch, in fewer calls: the index of open slots is written by write_deadlines, at the end.
 local deadlines, longest_life = {}, 0
+local function open_until(key, terms, deadline)
+  local life, size = deadline - now + terms.retention, #deadlines
+  deadlines[size + 1], deadlines[size + 2] = deadline, key
+  if life > longest_life then longest_life = life end
+  return life
+end
+
 local function batch_deadline(slot, terms, deadline)
-  local life = deadline - now + terms.retention
+  local life = open_until(slot.key, terms, deadline)
   if terms.overlap ~= 'a' then list(slot, 'out', deadline, life) end
-  deadlines[#deadlines + 1] = deadline
-  deadlines[#deadlines + 1] = slot.key
-  longest_life = math.max(longest_life, life)
   return life
 end
 
@@ -138,6 +144,23 @@ local function write_deadlines()
     redis.call('ZADD', KEYS[OPEN], unpack(deadlines, i, math.min(i + some - 1, #deadlines)))
   end
   if #deadlines > 0 then live(KEYS[OPEN], longest_life) end
+end
+
+-- How long the message of enqueue n may lie in its queue before the slot is enqueued again.
+local function wait_in_queue(terms, n)
+  if terms.requeue <= 0 then return terms.retention end
+  return math.min(terms.requeue * 2 ^ math.min(n, 30), math.max(terms.longest_wait, terms.requeue))
+end
+
+-- What a batch answers: how often, and what, again and again: of a burst most is the same word.
+local said = {}
+local function say(word)
+  local size = #said
+  if said[size] == word then
+    said[size - 1] = said[size - 1] + 1
+  else
+    said[size + 1], said[size + 2] = 1, word
+  end
 end
 
 -- What the whole namespace has decided since it began: "claimed", "reopened" (an ended slot was brought back, or
