@@ -124,7 +124,9 @@ class Model:
             return "skipped"
         self._wait(now, slot, slot.record, 10_000)
         if message.terms.may_overlap:
-            slot.owner_until = slot.record.until = now + HOUR + _wait_in_queue(message.terms, 0) + message.terms.retention
+            slot.owner_until = slot.record.until = (
+                now + HOUR + _wait_in_queue(message.terms, 0) + message.terms.retention
+            )
         return self._put_behind(now, slot, slot.record) or "won"
 
     def confirm(self, now: int, key: str, n: int) -> str:

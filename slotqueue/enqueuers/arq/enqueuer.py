@@ -43,7 +43,7 @@ _SHORTEST_TTL_MS = 24 * 3600 * 1000
 _PREFIXES = (job_key_prefix, result_key_prefix, retry_key_prefix, in_progress_key_prefix)
 _UNREACHABLE = (RedisError, OSError, TimeoutError)
 
-_NEW, _THERE = Accepted(is_new=True), Accepted(is_new=False)
+_DELIVERIES: dict[object, Delivery] = {1: Accepted(is_new=True), 0: Accepted(is_new=False)}
 
 
 class _Packed(NamedTuple):
@@ -138,7 +138,7 @@ class ArqEnqueuer:
                 for sent in range(0, len(packed), BATCH):
                     batch = packed[sent : sent + BATCH]
                     for (at, _, _), answer in zip(batch, await self._send(pool, batch), strict=True):
-                        answers[at] = _delivery(answer)
+                        answers[at] = _DELIVERIES.get(answer) or _refused(answer)
         except _UNREACHABLE as error:
             problem = f"arq's Redis: {str(error).strip() or 'no answer in time'}"
             is_sent_possible = not _is_before_sending(error) and self._pool_now() is not None
@@ -227,9 +227,7 @@ def _ttl_ms(terms: str) -> int:
     return max(Terms.parse(terms).retention, _SHORTEST_TTL_MS)
 
 
-def _delivery(answer: object) -> Delivery:
-    if isinstance(answer, int):
-        return _NEW if answer else _THERE
+def _refused(answer: object) -> Refused:
     return Refused(answer.decode(errors="replace") if isinstance(answer, bytes) else str(answer))
 
 
