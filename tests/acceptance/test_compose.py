@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,24 +140,79 @@ def start(service: Service, addresses: dict[str, str]) -> Printing:
     return Printing(command(service.command, addresses), FOLDER, variables)
 
 
+class Prometheus:
+    """The server of the file's service with the file's configuration; the names of its targets are on loopback."""
+
+    def __init__(self, folder: Path, targets: list[str]) -> None:
+        mounted = dict(volume.split(":")[:2] for volume in compose()["services"]["prometheus"]["volumes"])
+        for source, place in mounted.items():
+            shutil.copy(ROOT / source, folder / Path(place).name)
+        config = YAML(typ="safe").load(folder / "prometheus.yml")
+        (scrape,) = config["scrape_configs"]
+        del scrape["dns_sd_configs"]
+        scrape["static_configs"] = [{"targets": targets}]
+        YAML(typ="safe").dump(config, folder / "prometheus.yml")
+        self.rules = YAML(typ="safe").load(folder / "slotqueue.rules.yml")["groups"][0]["rules"]
+        place = f"127.0.0.1:{free_port()}"
+        self._url = f"http://{place}/api/v1/"
+        words = [f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
+        self._process = Printing([str(shutil.which("prometheus")), *words, f"--web.listen-address={place}"], folder)
+        self._process.await_line("Server is ready")
+
+    def ask(self, path: str, **words: str) -> Any:
+        with urllib.request.urlopen(f"{self._url}{path}?{urllib.parse.urlencode(words)}", timeout=5) as answer:
+            return json.load(answer)["data"]
+
+    def await_value(self, query: str, value: str) -> None:
+        """Wait until a query has this one value: each target is scraped every 5 s."""
+        found: Any = None
+        until = time.monotonic() + 25
+        while found != [value]:
+            assert time.monotonic() < until, f"{query}: {found}; targets: {self.ask('targets')['activeTargets']}"
+            time.sleep(0.1)
+            found = [sample["value"][1] for sample in self.ask("query", query=query)["result"]]
+
+    def stop(self) -> int:
+        return self._process.stop()
+
+
 @pytest.mark.processes
 @pytest.mark.timeout(180)  # RabbitMQ takes its time to start
-def test_its_commands_bring_slots_to_their_end_in_both_worker_systems(addresses: dict[str, str]) -> None:
+def test_its_commands_bring_slots_to_their_end_in_both_worker_systems_and_prometheus_watches_every_ticker(
+    addresses: dict[str, str], tmp_path: Path
+) -> None:
+    if shutil.which("prometheus") is None:
+        assert not os.environ.get("CI"), "prometheus is missing: Debian has it in the package prometheus"
+        pytest.skip("prometheus is not on the PATH: Debian has it in the package prometheus")
     services, started = ours(), dict[str, Printing]()
+    places = dict.fromkeys(("celery-worker", "arq-worker"), addresses)
+    for number in range(compose()["services"]["ticker"]["deploy"]["replicas"]):
+        places[f"ticker-{number}"] = addresses | {"ours:9100": f"127.0.0.1:{free_port()}"}
+    tickers = [name for name in places if name.startswith("ticker")]
+    prometheus = Prometheus(tmp_path, [places[name]["ours:9100"] for name in tickers])
     try:
         for name in ("celery-worker", "arq-worker"):
-            started[name] = start(services[name], addresses)
+            started[name] = start(services[name], places[name])
         started["celery-worker"].await_line("enlisted, ", seconds=50)
         started["arq-worker"].await_line("Starting worker", seconds=50)
-        started["ticker"] = start(services["ticker"], addresses)
-        started["ticker"].await_line("ready: 2 jobs", seconds=50)
+        started |= {name: start(services["ticker"], places[name]) for name in tickers}
+        for name in tickers:
+            started[name].await_line("ready: 2 jobs", seconds=50)
         await_done(f"redis://{addresses['redis:6379']}/0", "rollup", "mail")
-        probes = {name: subprocess.Popen(command(services[name].health, addresses)) for name in started}
-        assert {name: probe.wait(20) for name, probe in probes.items()} == dict.fromkeys(started, 0)
-        with urllib.request.urlopen(f"http://{addresses['ours:9100']}/metrics", timeout=5) as metrics:
-            assert 'job="rollup"' in metrics.read().decode()
+        asked = {"celery-worker": "celery-worker", "arq-worker": "arq-worker", "ticker": tickers[0]}
+        probes = [subprocess.Popen(command(services[name].health, places[place])) for name, place in asked.items()]
+        assert [probe.wait(30) for probe in probes] == [0, 0, 0]
+        prometheus.await_value("sum(up)", str(len(tickers)))
+        prometheus.await_value("max(slotqueue_replicas)", str(len(tickers)))
+        prometheus.await_value('max(slotqueue_slots_ended_total{job="rollup", outcome="done"} > bool 0)', "1")
+        (group,) = prometheus.ask("rules")["groups"]
+        assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in prometheus.rules]
+        assert [rule["name"] for rule in group["rules"] if rule.get("lastError") or rule["health"] == "err"] == []
     finally:
-        codes = {name: each.stop() for name, each in reversed(started.items())}
+        for each in started.values():
+            each.process.terminate()
+        codes = {name: each.stop() for name, each in started.items()}
+        codes["prometheus"] = prometheus.stop()
     assert set(codes.values()) == {0}, codes
 
 
