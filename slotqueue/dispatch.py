@@ -60,9 +60,19 @@ class Dispatcher:
         """
         return await self.confirm(messages, await self.enqueue(messages, doubt))
 
-    async def enqueue(self, messages: Sequence[Message], doubt: str = "") -> Sequence[Delivery]:
-        """The first half of `send`; its answers are what the second needs."""
-        return [Refused(doubt)] * len(messages) if doubt else await self._enqueue(messages)
+    async def enqueue(
+        self, messages: Sequence[Message], doubt: str = "", *, within: float = ENQUEUE_SECONDS
+    ) -> Sequence[Delivery]:
+        """The first half of `send`; its answers are what the second needs.
+
+        Args:
+            messages: as `send`.
+            doubt: as `send`.
+            within: seconds for all of it; where none are left nothing is enqueued, since a sweep may be as far by then.
+        """
+        if not doubt and within <= 0:
+            doubt = "its turn came too late: the queue is slow"
+        return [Refused(doubt)] * len(messages) if doubt else await self._enqueue(messages, within)
 
     async def confirm(self, messages: Sequence[Message], answers: Sequence[Delivery]) -> Counter[str]:
         """The second half of `send`: tell the store what the queues answered.
@@ -92,28 +102,29 @@ class Dispatcher:
             await self._ask(self.store.verbs.release(refused))
         return counts
 
-    async def _enqueue(self, messages: Sequence[Message]) -> list[Delivery]:
+    async def _enqueue(self, messages: Sequence[Message], within: float) -> list[Delivery]:
         """Ask each enqueuer once for all of its messages; answers in the order of `messages`."""
         kinds = {message.slip.task.partition(":")[0] for message in messages}
         if len(kinds) == 1:
-            return list(await self._enqueue_at(kinds.pop(), messages))
+            return list(await self._enqueue_at(kinds.pop(), messages, within))
         by_kind: dict[str, list[int]] = {}
         for place, message in enumerate(messages):
             by_kind.setdefault(message.slip.task.partition(":")[0], []).append(place)
         answers: dict[int, Delivery] = {}
         for kind, places in by_kind.items():
-            answers.update(zip(places, await self._enqueue_at(kind, [messages[i] for i in places]), strict=True))
+            group = [messages[i] for i in places]
+            answers.update(zip(places, await self._enqueue_at(kind, group, within), strict=True))
         return [answers[place] for place in range(len(messages))]
 
-    async def _enqueue_at(self, kind: str, group: Sequence[Message]) -> Sequence[Delivery]:
+    async def _enqueue_at(self, kind: str, group: Sequence[Message], within: float) -> Sequence[Delivery]:
         enqueuer = self.enqueuers.get(kind)
         if enqueuer is None:
             return [Refused(f"this replica has no enqueuer of the kind {kind!r}")] * len(group)
         try:
-            async with asyncio.timeout(ENQUEUE_SECONDS):
+            async with asyncio.timeout(within):
                 answers = list(await enqueuer.enqueue(group))
         except TimeoutError:
-            problem = Refused(f"the enqueuer did not answer within {ENQUEUE_SECONDS:.0f} s", is_sent_possible=True)
+            problem = Refused(f"the enqueuer did not answer within {within:.0f} s", is_sent_possible=True)
             return [problem] * len(group)
         except Exception as error:  # noqa: BLE001 - an enqueuer may be anybody's code; its failure is these slots' answer only
             return [Refused(f"{type(error).__name__}: {error}", is_sent_possible=True)] * len(group)

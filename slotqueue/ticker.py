@@ -12,10 +12,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from typing import NamedTuple
 
 from slotqueue.answers import Claims, Offer, Verdict, Word
 from slotqueue.clock import RedisClock
-from slotqueue.dispatch import Dispatcher, message_for
+from slotqueue.dispatch import ENQUEUE_SECONDS, Dispatcher, message_for
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import (
     Emit,
@@ -44,6 +45,14 @@ _LONGEST_SLEEP_SECONDS = 1.0
 _MOST_BEHIND_MS = 0.5
 _TIMERS_LATE_MS = 2.5
 _CLOCK_OFF_MS = 2000
+
+
+class _Won(NamedTuple):
+    """The messages of a chunk's slots that were won, why that may be lost yet, and when the claim was asked for."""
+
+    messages: list[Message]
+    doubt: str
+    at: float
 
 
 class Ticker:
@@ -127,7 +136,7 @@ class Ticker:
                     await self._recover_from_data_loss(waiting)
                     break
                 # This chunk goes out while the one before is confirmed and the next is claimed: they share their waits.
-                sending.append(asyncio.create_task(self._send(*won, turn)))
+                sending.append(asyncio.create_task(self._send(won, turn)))
                 if not self._is_measured:
                     await asyncio.wait(sending)
         except asyncio.CancelledError:
@@ -173,8 +182,8 @@ class Ticker:
             size += len(chunk[-1].offers)
         return chunk
 
-    async def _claim(self, chunk: list[Due], counts: Counter[str]) -> tuple[list[Message], str] | None:
-        """Claim a chunk; the messages of what was won, and why that may be lost yet. None where Redis lost its data."""
+    async def _claim(self, chunk: list[Due], counts: Counter[str]) -> _Won | None:
+        """Claim a chunk; None where Redis lost its data."""
         offers = [offer for due in chunk for offer in due.offers]
         self.turned_at = sent = self.clock.monotonic()
         try:
@@ -194,28 +203,31 @@ class Ticker:
         counts["offered"] += len(offers)
         for word, times in words.items():
             counts[word.value] += times
-        return self._take(offers, claims), doubt
+        return _Won(self._take(offers, claims), doubt, sent)
 
-    async def _send(self, won: list[Message], doubt: str, turn: asyncio.Lock) -> Counter[str]:
+    async def _send(self, won: _Won, turn: asyncio.Lock) -> Counter[str]:
         """Enqueue what was won when it is its turn, and confirm it."""
         async with turn:
-            answers = await self._enqueue(won, doubt)
-        return await self.dispatcher.confirm(won, answers)
+            answers = await self._enqueue(won)
+        return await self.dispatcher.confirm(won.messages, answers)
 
-    async def _enqueue(self, won: list[Message], doubt: str) -> Sequence[Delivery]:
+    async def _enqueue(self, won: _Won) -> Sequence[Delivery]:
         """Enqueue what was won, and learn how long that takes."""
-        if won and doubt:
-            return await self.dispatcher.enqueue(won, doubt)
-        if not won:
+        messages, doubt, claimed_at = won
+        if messages and doubt:
+            return await self.dispatcher.enqueue(messages, doubt)
+        if not messages:
             # Losing says nothing of the queue's speed, but a burst that others win shall not take a hundred trips.
             if not self._is_measured:
                 self._seconds_a_slot = max(self._seconds_a_slot / 2, _CHUNK_SECONDS / _UNTRIED_CHUNK)
             return []
         began = self.clock.monotonic()
-        answers = await self.dispatcher.enqueue(won)
-        took = (self.clock.monotonic() - began) / len(won)
-        self._is_measured = True
-        self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
+        left = ENQUEUE_SECONDS - (began - claimed_at)
+        answers = await self.dispatcher.enqueue(messages, within=left)
+        if left > 0:
+            took = (self.clock.monotonic() - began) / len(messages)
+            self._is_measured = True
+            self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
         return answers
 
     def _settle(self, chunk: list[Due], verdicts: Sequence[Verdict], found: AbstractSet[Word]) -> None:

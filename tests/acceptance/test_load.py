@@ -166,6 +166,33 @@ async def test_an_enqueuer_that_answers_nonsense_fails_its_slots_alone(
     assert counts["sent"] == len(fleet.keys("mail")) > 0
 
 
+async def test_a_chunk_whose_turn_comes_too_late_is_left_to_the_sweep(
+    apps: Apps, new_fleet: NewFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a queue that hangs, or in a replica that was frozen: others may have taken the slots over by then."""
+    fleet = new_fleet()
+
+    def slowly(messages: Sequence[Message]) -> list[Delivery]:
+        monkeypatch.setattr("slotqueue.ticker.ENQUEUE_SECONDS", 0.0)
+        return [Accepted()] * len(messages)
+
+    queue = Odd(slowly)
+    app = apps.new(enqueuer=queue)
+    for i in range(30):  # more than a first chunk
+        app.add(f"job-{i}", Every(seconds=2))
+    await app.tick()
+    await fleet.passes(math.ceil(fleet.now() / 2) * 2)
+    counts = await app.tick()
+    assert counts["won"] == 30
+    assert 0 < counts["sent"] == len(queue.sent) < 30
+    assert counts["refused"] == 30 - counts["sent"]
+    late = apps.told(EnqueueRefused)
+    assert {event.problem for event in late} == {"its turn came too late: the queue is slow"}
+    for event in late:
+        fleet.let_deadline_pass(event.key)
+    assert (await app.sweep())["sent"] == len(late)
+
+
 @pytest.mark.alone
 async def test_jobs_that_misbehave_hold_up_no_other(apps: Apps, new_fleet: NewFleet) -> None:
     """Case 19, procrastinate-org/procrastinate#1158, #1464: one failing deferral stopped the others.
