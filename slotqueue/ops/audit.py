@@ -17,8 +17,9 @@ from itertools import islice
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.instants import check_aware
+from slotqueue.ops.known import unknown_job
 from slotqueue.ops.site import Site
-from slotqueue.ops.status import DECIDED_WITHIN_MS, unknown_job
+from slotqueue.ops.status import DECIDED_WITHIN_MS
 from slotqueue.ops.timetable import Timetable
 from slotqueue.ops.words import duration, instant
 from slotqueue.policy import DAY
@@ -178,7 +179,7 @@ async def audit(site: Site, *, since: datetime, until: datetime | None = None, j
     absent = tuple(sorted((site.jobs or {}).keys() - registry.jobs.keys()))
     if job is not None:
         if job not in registry.jobs and job not in absent:
-            raise unknown_job(site, registry, job)
+            raise unknown_job(site, registry.jobs, job)
         absent = tuple(each for each in absent if each == job)
     entries = sorted((each for each in registry.jobs.values() if job in (None, each.name)), key=lambda each: each.name)
     start, end = _range(since, until, registry.now)

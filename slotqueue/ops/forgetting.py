@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slotqueue.errors import ConfigurationError
+from slotqueue.ops.known import check_known
 from slotqueue.ops.operator import operator
-from slotqueue.ops.plans import check_known
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.words import duration
 from slotqueue.slots import check_name

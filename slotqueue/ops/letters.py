@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from slotqueue.errors import ConfigurationError
+from slotqueue.ops.known import check_known
 from slotqueue.ops.operator import operator
 from slotqueue.ops.orders import Order, OrderOutcome, replicas_note
-from slotqueue.ops.plans import check_known
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.slots import MOST_ROWS, SlotRow, recent
 from slotqueue.slots import SlotState

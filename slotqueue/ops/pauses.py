@@ -8,8 +8,8 @@ from datetime import datetime
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.instants import check_aware
+from slotqueue.ops.known import check_known
 from slotqueue.ops.operator import operator
-from slotqueue.ops.plans import check_known
 from slotqueue.ops.site import Site
 from slotqueue.ops.timetable import Timetable
 from slotqueue.ops.words import instant

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slotqueue.errors import ConfigurationError
-from slotqueue.ops.known import job_of
+from slotqueue.ops.known import check_known, job_of
 from slotqueue.ops.site import Site
 from slotqueue.ops.timetable import schedule_from
-from slotqueue.ops.words import did_you_mean, schedule_words
+from slotqueue.ops.words import schedule_words
 from slotqueue.protocols import Schedule
 from slotqueue.slots import from_ms, to_ms
 from slotqueue.store.orders import Wanted
@@ -87,18 +87,3 @@ async def known_plan_of(site: Site, job: str) -> Plan:
             "no replica has said which task and policy it has; name its application as MODULE:ATTRIBUTE", job=job
         )
     return plan
-
-
-async def check_known(site: Site, *jobs: str) -> None:
-    """Refuse jobs that neither a replica nor the application knows.
-
-    Raises:
-        ConfigurationError: names the first such job, and what comes close.
-        StoreUnavailable: ask again.
-    """
-    known = {*await site.reader.job_names(), *(site.jobs or {})}
-    for job in jobs:
-        if job not in known:
-            hint = did_you_mean(job, known) or "no job is known there"
-            problem = f"no replica has made this job known in the namespace {site.namespace!r}; {hint}"
-            raise ConfigurationError(problem, job=job)

@@ -9,8 +9,9 @@ from typing import NamedTuple, Self
 
 from slotqueue.errors import ConfigurationError
 from slotqueue.ops.instants import check_aware
+from slotqueue.ops.known import unknown_job
 from slotqueue.ops.site import Site, job_of_key
-from slotqueue.ops.words import did_you_mean, instant
+from slotqueue.ops.words import instant
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
 from slotqueue.store.reading import Reader
 from slotqueue.store.readings import Gap, SlotKept
@@ -136,13 +137,8 @@ async def _names(site: Site, reader: Reader, job: str | None) -> list[str]:
     known = await reader.job_names()
     if job is None:
         return known
-    here = site.jobs or {}
-    if job not in known and job not in here and not await reader.newest([job], 1):
-        raise ConfigurationError(
-            f"no replica has made this job known in the namespace {site.namespace!r}; "
-            + (did_you_mean(job, {*known, *here}) or "no job is known there"),
-            job=job,
-        )
+    if job not in known and job not in (site.jobs or {}) and not await reader.newest([job], 1):
+        raise unknown_job(site, known, job)
     return [job]
 
 

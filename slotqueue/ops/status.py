@@ -11,11 +11,12 @@ from typing import Any
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
 from slotqueue.ops.fires import zone_of
+from slotqueue.ops.known import unknown_job
 from slotqueue.ops.pauses import Pause, pauses
 from slotqueue.ops.silence import is_silent
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.timetable import Timetable
-from slotqueue.ops.words import did_you_mean, in_words
+from slotqueue.ops.words import in_words
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
 from slotqueue.store.registry import JobEntry, Registry, Span, about_of, read_registry
 from slotqueue.store.survey import Survey, Tally
@@ -110,7 +111,7 @@ async def status(site: Site, *, job: str | None = None) -> Status:
     found = await read_registry(survey)
     registry = _with_jobs(found, site.jobs or {})
     if job is not None and job not in registry.jobs:
-        raise unknown_job(site, registry, job)
+        raise unknown_job(site, registry.jobs, job)
     counts = await count_slots(survey, registry)
     entries = [registry.jobs[job]] if job is not None else _shown(registry, counts)
     heads = await survey.heads([entry.name for entry in entries])
@@ -143,16 +144,6 @@ def _with_jobs(registry: Registry, jobs: Mapping[str, Job]) -> Registry:
     }
     texts = {job.schedule_version: str(job.schedule) for job in new.values()}
     return replace(registry, jobs={**registry.jobs, **entries}, schedules={**texts, **registry.schedules})
-
-
-def unknown_job(site: Site, registry: Registry, job: str) -> ConfigurationError:
-    """Say that nobody has made a job known."""
-    known = {*registry.jobs, *(site.jobs or {})}
-    return ConfigurationError(
-        f"no replica has made this job known in the namespace {site.namespace!r}; "
-        + (did_you_mean(job, known) or "no job is known there"),
-        job=job,
-    )
 
 
 def undecided_since(entry: JobEntry, registry: Registry, timetable: Timetable) -> int | None:
