@@ -5,10 +5,10 @@ The fire times between two instants are a pure function of the schedule, half-op
 
 `Cron` and clock changes: a schedule is WILDCARD if its minute or its hour field begins with `*`, otherwise FIXED. FIXED
 times inside a gap fire at the first minute after it (several collapse into one), WILDCARD ones vanish. In a fold FIXED
-times fire on the first pass, WILDCARD ones on both. cronsim is only asked which wall times match; the rule is applied
-here, because cronsim's own reading differs: it answers instants that are not later inside a fold, loses wildcard hours
-or never returns where clocks shift by half an hour (Australia/Lord_Howe, Asia/Colombo 2006), and takes every schedule
-with seconds for WILDCARD.
+times fire on the first pass, WILDCARD ones on both. cronsim is only asked which wall times match (`wall_times`); the
+rule is applied here, because cronsim's own reading differs: it answers instants that are not later inside a fold, loses
+wildcard hours or never returns where clocks shift by half an hour (Australia/Lord_Howe, Asia/Colombo 2006), and takes
+every schedule with seconds for WILDCARD.
 Debian itself takes a change of three hours or more for a correction and fires nothing for it; the rule above has no
 such limit: a daily job fires for Apia's skipped 2011-12-30 at the first minute of the 31st.
 
@@ -21,14 +21,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Protocol
-from weakref import WeakValueDictionary
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
-
-from slotqueue.cron_fields import FIELDS, first_fire, load_zone, normalise, spell_out
+from slotqueue.cron_fields import first_fire, load_zone, normalise
 from slotqueue.errors import ConfigurationError, InvalidSchedule
+from slotqueue.wall_times import WallTimes, in_english, wall_times_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_PERIOD = timedelta(days=3660)
@@ -95,7 +93,7 @@ class Cron:
     seconds: bool
     both_days: bool
     _zone: ZoneInfo = field(compare=False)
-    _walls: _Walls = field(compare=False)
+    _walls: WallTimes = field(compare=False)
     _last_year: int | None = field(compare=False)
     """Nothing fires after this year, as a search found out; so that searches from ever further back end early."""
 
@@ -117,7 +115,7 @@ class Cron:
             ("seconds", seconds),
             ("both_days", both_days),
             ("_zone", load_zone(tz)),
-            ("_walls", _walls_of(text, both_days=both_days)),
+            ("_walls", wall_times_of(text, both_days=both_days)),
             ("_last_year", None),
         ):
             object.__setattr__(self, name, value)
@@ -133,12 +131,7 @@ class Cron:
     @property
     def words(self) -> str:
         """Say when it fires, in English: "At 03:00 every day"."""
-        fields = self.expression.split()
-        given = fields if len(fields) == 6 else ["0", *fields]
-        try:
-            return CronSim(spell_out(given), datetime(2000, 12, 31)).explain()  # noqa: DTZ001 (wall times have no zone)
-        except (CronSimError, ValueError):
-            return self.expression
+        return in_english(self.expression)
 
     def __reduce__(self) -> tuple[partial[Cron], tuple[str, str, bool]]:
         return partial(Cron, both_days=self.both_days), (self.expression, self.tz, self.seconds)
@@ -203,123 +196,6 @@ class Cron:
         if found is None and (self._last_year is None or instant.year < self._last_year):
             object.__setattr__(self, "_last_year", instant.year + 1)
         return found if found is not None and found <= LATEST else None
-
-
-class _Walls(CronSim):
-    """The naive wall times that match: fields and calendar are cronsim's, a time of day is looked up in tables."""
-
-    is_fixed: bool
-    seconds_after: bytes
-    minutes_after: bytes
-    hours_after: bytes
-
-    def after(self, wall: datetime) -> datetime | None:
-        """Return the first matching wall time strictly after `wall`, None if there is none for 50 years."""
-        if wall.month in self.months and self.match_day(wall):
-            later = self._later_that_day(wall)
-            if later is not None:
-                return later
-        search = _Walls.__new__(_Walls)
-        search.__dict__.update(self.__dict__)
-        search.dt = wall.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        while search.dt.year <= wall.year + 50:
-            search.advance_month()
-            if not search.advance_day():
-                hour, minute, second = self.hours_after[-1], self.minutes_after[-1], self.seconds_after[-1]
-                return search.dt.replace(hour=hour, minute=minute, second=second)
-        return None
-
-    def _later_that_day(self, wall: datetime) -> datetime | None:
-        hour, minute = wall.hour, wall.minute
-        if hour in self.hours:
-            if minute in self.minutes and (second := self.seconds_after[wall.second]) < 60:
-                return wall.replace(second=second, microsecond=0)
-            if (minute := self.minutes_after[minute]) < 60:
-                return wall.replace(minute=minute, second=self.seconds_after[-1], microsecond=0)
-        if (hour := self.hours_after[hour]) < 24:
-            return wall.replace(hour=hour, minute=self.minutes_after[-1], second=self.seconds_after[-1], microsecond=0)
-        return None
-
-
-class _Values(set[Any]):
-    """The values of one field.
-
-    `after[v]` is the first of them above v, 255 if there is none; `after[-1]` is the first of all.
-    """
-
-    __slots__ = ("after",)
-
-    def __init__(self, values: set[Any], size: int) -> None:
-        super().__init__(values)
-        after, upcoming = [], 255
-        for value in reversed(range(size)):
-            after.append(upcoming)
-            if value in values:
-                upcoming = value
-        self.after = bytes([*reversed(after), upcoming])
-
-
-_walls_by_text: WeakValueDictionary[tuple[str, bool], _Walls] = WeakValueDictionary()
-_values_by_text: WeakValueDictionary[tuple[str, str], _Values] = WeakValueDictionary()
-_ATTRIBUTES = ("seconds", "minutes", "hours", "days", "months", "weekdays")
-
-
-def _walls_of(expression: str, *, both_days: bool) -> _Walls:
-    """Return the matcher of a normalised expression: one for all schedules that read the same, as long as they live."""
-    walls = _walls_by_text.get((expression, both_days))
-    if walls is None:
-        walls = _walls_by_text[expression, both_days] = _parse(expression, both_days=both_days)
-    return walls
-
-
-def _parse(expression: str, *, both_days: bool) -> _Walls:
-    """Return a new matcher. Matchers share the values of fields that read the same."""
-    fields = expression.split()
-    if len(fields) == 5:
-        fields.insert(0, "0")
-    try:
-        walls = _Walls(spell_out(fields), datetime(2000, 12, 31))  # noqa: DTZ001 (wall times have no zone)
-    except (CronSimError, ValueError) as error:
-        raise InvalidSchedule(_what_is_wrong(expression, fields, str(error))) from error
-    walls.day_and = walls.day_and or both_days
-    walls.is_fixed = not fields[1].startswith("*") and not fields[2].startswith("*")
-    for text, (name, last, _), attribute in zip(fields, FIELDS, _ATTRIBUTES, strict=True):
-        values = _values_by_text.get((name, text))
-        if values is None:
-            values = _values_by_text[name, text] = _Values(getattr(walls, attribute), last + 1)
-        setattr(walls, attribute, values)
-        if attribute in {"seconds", "minutes", "hours"}:
-            setattr(walls, f"{attribute}_after", values.after)
-    # From 2001 on, 28 years hold every kind of year.
-    if _may_never_come(walls) and walls.after(walls.dt) is None:
-        raise InvalidSchedule(
-            f"{expression!r} never fires: no date is day-of-month {fields[3]!r} of month {fields[4]!r} and day-of-week "
-            f"{fields[5]!r}"
-        )
-    del walls.parts
-    return walls
-
-
-def _may_never_come(walls: _Walls) -> bool:
-    """Whether day and weekday are both restricted and must both match; cronsim has checked days against months."""
-    return walls.day_and and not walls.days.issuperset(range(1, 32)) and not walls.weekdays.issuperset(range(7))
-
-
-def _is_sound(fields: list[str]) -> bool:
-    try:
-        _Walls(spell_out(fields), datetime(2000, 12, 31))  # noqa: DTZ001 (wall times have no zone)
-    except (CronSimError, ValueError):
-        return False
-    return True
-
-
-def _what_is_wrong(expression: str, fields: list[str], problem: str) -> str:
-    if problem == "Bad day-of-month" and _is_sound([*fields[:4], "*", fields[5]]):
-        return f"{expression!r} never fires: no month of {fields[4]!r} has a day-of-month {fields[3]!r}"
-    for text, (name, _, domain) in zip(fields, FIELDS, strict=True):
-        if problem == f"Bad {name}":
-            return f"{expression!r}: bad {name} {text!r}; right is {domain}, * and lists, upward ranges and steps of it"
-    return f"{expression!r}: {problem}; right is an expression like '0 3 * * *'"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
