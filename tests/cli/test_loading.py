@@ -40,7 +40,7 @@ def test_what_cannot_be_found_is_one_line(
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("verb", ["tick", "sweep", "next", "run"])
+@pytest.mark.parametrize("verb", ["tick", "sweep", "run"])
 def test_without_an_application_each_verb_says_how_to_name_one(slotqueue: Slotqueue, verb: str) -> None:
     result = slotqueue(verb)
     assert result.exit_code == 2
@@ -112,7 +112,7 @@ def test_a_missing_extra_is_one_line_with_what_installs_it(folder: Path, start: 
 
 def test_the_current_folder_is_on_the_path_for_the_installed_command(write_app: WriteApp, slotqueue: Slotqueue) -> None:
     write_app()
-    assert slotqueue("next", "app:slots").stdout == "the application has no jobs\n"
+    assert slotqueue("next", "app:slots").stdout == "there are no jobs\n"
 
 
 def test_an_attribute_may_stand_inside_another(write_app: WriteApp, slotqueue: Slotqueue) -> None:
