@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from slotqueue.hooks import Hook, Hooks
@@ -407,7 +407,7 @@ class Events:
     def __call__(self, event: Event) -> None:
         """Emit one event."""
         if logger.isEnabledFor(event.level):
-            facts = asdict(event)
+            facts = {each.name: getattr(event, each.name) for each in fields(event)}
             shown = {**facts, "nth": facts["n"] + 1} if "n" in facts else facts  # people count enqueues from 1
             logger.log(event.level, event.text.format_map(shown), extra={"event": type(event).__name__, "facts": facts})
         self.hooks(event)
