@@ -93,7 +93,7 @@ async def test_a_user_without_config_gets_the_policy_from_info(started: Callable
 
 async def test_a_user_without_config_and_info_is_told_what_could_not_be_read(started: Callable[..., Server]) -> None:
     server = started()
-    server.ask("ACL SETUSER app on >secret ~* +@all -@dangerous -time")
+    server.ask("ACL SETUSER app on >secret ~* +@all -@dangerous +client -time")
     health = await _check(server.url.replace("redis://", "redis://app:secret@"))
     assert [(finding.level, finding.what) for finding in health.findings] == [
         (Level.WARNING, "the eviction policy could not be read"),
