@@ -130,6 +130,17 @@ async def test_labels_are_bounded_whatever_the_number_of_jobs(slots: SlotQueue, 
         Metrics(slots, most_jobs=-1)
 
 
+async def test_ten_thousand_jobs_are_a_thousand_labels_and_no_more(slots: SlotQueue, stage: Stage) -> None:
+    jobs = [hourly_job(f"job-{number:04}") for number in range(10_000)]
+    for first in range(0, len(jobs), 1000):
+        register(stage, *jobs[first : first + 1000])
+    stage.queued(jobs[-1])
+    samples = parsed(await Metrics(slots).exposition())
+    labelled = Counter(name for name, labels in samples if "job" in dict(labels))
+    assert labelled["slotqueue_open_slots"] == max(labelled.values()) == 1001
+    assert value(samples, "slotqueue_open_slots", job=OTHERS) == 1
+
+
 async def test_who_is_there_and_when_anybody_ticked_last(slots: SlotQueue, stage: Stage) -> None:
     stage.guard(hourly_job())
     slots.add("rollup", Every(hours=1), on_crash="skip")
