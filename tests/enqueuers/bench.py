@@ -149,6 +149,10 @@ class Bench:
             raise AssertionError(f"never {states}: {await self.record(key)}, {await self.effects(key)}") from None
         return reached
 
+    async def has_left_arq(self, key: str) -> bool:
+        """Whether arq has put the message away, a moment after the slot ended; a copy sent before goes with it."""
+        return not await self._effects.exists(f"arq:job:{key}")
+
     async def is_done(self, key: str) -> bool:
         return bool(await self.redis.exists(f"{key}:done"))
 

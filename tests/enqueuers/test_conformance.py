@@ -52,6 +52,7 @@ async def test_a_second_message_of_a_done_slot_does_not_run(system: System, benc
     key = message.slip.key
     await bench.enqueuer.enqueue([message])
     await bench.wait_for(key, "done")
+    await eventually(lambda: bench.has_left_arq(key))
     again = replace(message, slip=replace(message.slip, n=1))
     assert isinstance((await bench.enqueuer.enqueue([again]))[0], Accepted)
     await eventually(lambda: f"{key}: message dropped" in worker.text())
