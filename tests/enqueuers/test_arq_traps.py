@@ -105,6 +105,7 @@ async def test_after_the_last_try_another_attempt_has_all_tries_again(arq: ArqSy
     await arq.start(functions={"retries": {"max_tries": 1}})
     key = await arq_bench.fire("retries", kwargs={"times": 9, "delay": 600}, on_failure="again")
     await arq_bench.wait_for(key, "failed")
+    await is_tidy(arq_bench, key)
     await arq_bench.let_deadline_pass(key)
     await arq_bench.sweep()
     await arq_bench.wait_for_effect(key, "retrying", "retrying")

@@ -111,6 +111,7 @@ async def test_a_failure_with_attempts_left_is_tried_again(system: System, bench
     key = await bench.fire("mends", on_failure="again")
     await bench.wait_for(key, "failed")
     assert await bench.sweep() == []
+    await eventually(lambda: bench.has_left_arq(key))
     await bench.let_deadline_pass(key)
     assert [found.word for found in await bench.sweep()] == [Word.ENQUEUE]
     await bench.wait_for(key, "done")
