@@ -101,12 +101,16 @@ class Claims(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Slots of a job that nobody decided and that are not worth catching up: fire times in `(after, until]`, ms."""
+    """Slots of a job that nobody decided and that are not worth catching up: fire times in `(after, until]`, ms.
+
+    `slots`: how many they are; None where nobody has counted, or can within reason.
+    """
 
     job: Job
     after: int
     until: int
     why: str
+    slots: int | None = None
 
 
 class Overdue(NamedTuple):

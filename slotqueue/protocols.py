@@ -145,11 +145,11 @@ class Verbs(Protocol):
         ...
 
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:
-        """Record gaps as missed; answers from when (ms, exclusive) each was recorded, 0 where all was decided."""
-        ...
+        """Record gaps as missed, and count their slots; answers from when (ms, exclusive) each is one.
 
-    def count_missed(self, numbers: Mapping[str, int]) -> Command[int]:
-        """Say how many slots of each job the gaps hold that were recorded just now, for the counts."""
+        That is its `after` where it was recorded; 0 where all was decided; later where some was: then it was not
+        recorded, and its slots from there on are to be counted and said.
+        """
         ...
 
     def letters(self, after: int, limit: int) -> Command[list[tuple[str, int]]]:

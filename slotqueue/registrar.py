@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 
@@ -158,16 +158,19 @@ class Registrar:
         """
         for at in range(0, len(gaps), _CHUNK):
             some = gaps[at : at + _CHUNK]
-            recorded = await self.store.run(self.store.verbs.miss(some, replica=self.replica.id, epoch=self.epoch))
-            missed = [(gap, after) for gap, after in zip(some, recorded, strict=False) if after]
-            if not missed:
-                continue
-            numbers = await asyncio.to_thread(_numbers_of, missed)
-            counts: Counter[str] = Counter()
-            for (gap, after), number in zip(missed, numbers, strict=True):
-                counts[gap.job.name] += number or 0
-                self.emit(SlotsMissed(gap.job.name, _iso(after), _iso(gap.until), gap.why, number))
-            await self.store.run(self.store.verbs.count_missed(counts))
+            while some:
+                some = await self._miss(await asyncio.to_thread(_counted, some))
+
+    async def _miss(self, gaps: Sequence[Gap]) -> list[Gap]:
+        """Record gaps; returns what is left of those of which another replica has decided some."""
+        starts = await self.store.run(self.store.verbs.miss(gaps, replica=self.replica.id, epoch=self.epoch))
+        left = []
+        for gap, start in zip(gaps, starts, strict=False):
+            if start > gap.after:
+                left.append(replace(gap, after=start))
+            elif start:
+                self.emit(SlotsMissed(gap.job.name, _iso(gap.after), _iso(gap.until), gap.why, gap.slots))
+        return left
 
     def observe(self, sent: float, now: int) -> None:
         """Take in Redis's time from an answer."""
@@ -266,13 +269,13 @@ class Registrar:
         return about_process(up_since=since, clock_offset_ms=offset, jobs=len(self.planner) + len(self._new))
 
 
-def _numbers_of(missed: Sequence[tuple[Gap, int]]) -> list[int | None]:
-    return [_number_of(gap, after) for gap, after in missed]
+def _counted(gaps: Sequence[Gap]) -> list[Gap]:
+    return [replace(gap, slots=_slots_in(gap)) for gap in gaps]
 
 
-def _number_of(gap: Gap, after: int) -> int | None:
-    """How many slots a gap holds, from (exclusive) what was recorded; None where nobody can say within reason."""
-    start, end = (from_ms(ms) + _MILLISECOND for ms in (after, gap.until))
+def _slots_in(gap: Gap) -> int | None:
+    """How many slots a gap holds; None where nobody can say within reason."""
+    start, end = (from_ms(ms) + _MILLISECOND for ms in (gap.after, gap.until))
     try:
         number = sum(1 for _ in islice(gap.job.schedule.between(start, end), _MOST_COUNTED + 1))
     except Exception:  # noqa: BLE001 - a schedule may be anybody's code

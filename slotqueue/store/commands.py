@@ -3,7 +3,7 @@
 # ruff: noqa: ANN401 - a reply is anything until it is read
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -85,18 +85,13 @@ class Commands:
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:
         """See `Verbs.miss`."""
         keys = [
-            *(self.keys.of(word) for word in ("epoch", "decided", "gaps")),
+            *(self.keys.of(word) for word in ("epoch", "decided", "gaps", "counts")),
             *(self.keys.missed(gap.job.name) for gap in gaps),
         ]
         args: list[str | int] = [replica, epoch]
         for gap in gaps:
-            args += (gap.job.name, gap.after, gap.until, gap.job.terms.history, gap.why)
+            args += (gap.job.name, gap.after, gap.until, gap.slots or 0, gap.job.terms.history, gap.why)
         return Command("miss", keys, args, lambda reply: [int(each) for each in reply])
-
-    def count_missed(self, numbers: Mapping[str, int]) -> Command[int]:
-        """See `Verbs.count_missed`."""
-        args = [word for job, number in numbers.items() for word in (job, number)]
-        return Command("count", [self.keys.of("counts")], args, int)
 
     def letters(self, after: int, limit: int) -> Command[list[tuple[str, int]]]:
         """See `Verbs.letters`."""

@@ -85,9 +85,13 @@ def test_a_job_may_be_called_as_it_likes(stage: Stage) -> None:
 
 
 def test_what_was_missed_in_a_gap_is_counted_by_number(stage: Stage) -> None:
-    stage.run(stage.verbs.count_missed({"rollup": 7, "other": 1}))
-    stage.run(stage.verbs.count_missed({"rollup": 3}))
+    job, other = stage.job(), stage.job("other")
+    gaps = [Gap(job, 1000, 8000, "too old", slots=7), Gap(other, 1000, 2000, "too old", slots=1)]
+    stage.run(stage.verbs.miss(gaps, replica="r1", epoch=EPOCH_VALUE))
+    stage.run(stage.verbs.miss(gaps, replica="r2", epoch=EPOCH_VALUE))
+    stage.run(stage.verbs.miss([Gap(job, 8000, 11_000, "too old", slots=3)], replica="r2", epoch=EPOCH_VALUE))
     assert counts(stage) == {"missed rollup": 10, "missed other": 1}
+    assert stage.life_of("ran:counts") == 365 * DAY
 
 
 def test_counts_live_for_a_year_and_damage_to_them_harms_no_slot(stage: Stage) -> None:
@@ -95,6 +99,8 @@ def test_counts_live_for_a_year_and_damage_to_them_harms_no_slot(stage: Stage) -
     assert stage.life_of("ran:counts") == 365 * DAY
     stage.redis.delete("ran:counts")
     stage.redis.set("ran:counts", "no hash")
+    gap = Gap(stage.job("other"), 1000, 2000, "too old", slots=1)
+    assert stage.run(stage.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE)) == [1000]
     run = stage.running()
     assert stage.finish(run).value == "yes"
     assert stage.state(run.slip.key) == "done"

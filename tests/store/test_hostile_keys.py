@@ -49,7 +49,7 @@ class Scene:
         self.key = self.run.slip.key
         self.orders = Orders(stage.keys, "alice@here")
         newest = stage.now()
-        gap = Gap(self.job, newest, newest + 1000, "older than the lookback")
+        gap = Gap(self.job, newest, newest + 1000, "older than the lookback", slots=1)
         register(stage, hourly_job(), decided=1000)
         stage.redis.hset(f"{NAMESPACE}:past", "rollup", "v0:1:2")
         stage.run(self.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE))
@@ -65,7 +65,6 @@ class Scene:
             "own": lambda: self.verbs.own("shop"),
             "claim": lambda: self.verbs.claim([Offer(self.job, self.fresh)], replica="r1", epoch=EPOCH_VALUE),
             "miss": lambda: self.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE),
-            "count_missed": lambda: self.verbs.count_missed({"rollup": 2}),
             "letters": lambda: self.verbs.letters(0, 10),
             "told": lambda: self.verbs.told([self.key]),
             "confirm": lambda: self.verbs.confirm([self.run.slip]),

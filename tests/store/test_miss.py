@@ -1,8 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from slotqueue import Every
 from slotqueue.answers import Gap, Offer
+from slotqueue.clock import RedisClock
+from slotqueue.events import Event, SlotsMissed
 from slotqueue.jobs import Job
-from tests.store.stage import EPOCH_VALUE, Stage, fire_ms
+from slotqueue.planner import Planner
+from slotqueue.protocols import Process
+from slotqueue.registrar import Registrar
+from slotqueue.store import AsyncStore
+from tests.store.stage import EPOCH_VALUE, NAMESPACE, Stage, fire_ms
 
 
 def _miss(stage: Stage, *gaps: Gap, epoch: str = EPOCH_VALUE, replica: str = "r1") -> list[int]:
@@ -24,13 +35,16 @@ def test_a_gap_is_recorded_once_and_decides_its_slots(stage: Stage) -> None:
     assert _gaps(stage) == [(1000, 9000, "r1", "too old")]
 
 
-def test_what_was_decided_meanwhile_is_no_gap(stage: Stage) -> None:
+def test_what_was_decided_meanwhile_is_no_gap_and_what_is_left_is_to_be_counted_first(stage: Stage) -> None:
     job = stage.job()
     slot = stage.slot(job, ago=100)
     stage.claim(Offer(job, slot))
     fire = fire_ms(slot)
     assert _miss(stage, Gap(job, fire - 5000, fire, "too old")) == [0]
     assert _miss(stage, Gap(job, fire - 5000, fire + 5000, "too old")) == [fire]
+    assert _gaps(stage) == []
+    assert stage.redis.hget("ran:decided", "rollup") == str(fire)
+    assert _miss(stage, Gap(job, fire, fire + 5000, "too old")) == [fire]
     assert _gaps(stage) == [(fire, fire + 5000, "r1", "too old")]
 
 
@@ -67,6 +81,7 @@ def test_a_batch_answers_each_job_in_order(stage: Stage) -> None:
     jobs: list[Job] = [stage.job(name) for name in ("a", "b c", "d")]
     _miss(stage, Gap(jobs[1], 0, 500, "too old"))
     assert _miss(stage, *(Gap(job, 100, 900, "too old") for job in jobs)) == [100, 500, 100]
+    assert [_gaps(stage, job.name)[0][:2] for job in jobs] == [(100, 900), (0, 500), (100, 900)]
 
 
 def test_a_damaged_list_of_gaps_is_replaced_and_stops_no_other_job(stage: Stage) -> None:
@@ -82,3 +97,20 @@ def test_the_longest_gaps_of_the_farthest_times_keep_every_digit(stage: Stage) -
     after, until = 1_790_899_200_123, 1_790_899_299_999
     assert _miss(stage, Gap(stage.job(), after, until, "too old")) == [after]
     assert _gaps(stage)[0][:2] == (after, until)
+
+
+@pytest.mark.parametrize("decided, left", [(0, 8), (3, 5), (8, 0)])
+async def test_a_replica_counts_what_others_have_left_of_a_gap(
+    stage: Stage, redis_url: str, decided: int, left: int
+) -> None:
+    job, start, events = replace(stage.job(), schedule=Every(seconds=1)), stage.now() // 1000 * 1000, list[Event]()
+    if decided:
+        assert _miss(stage, Gap(job, start - 8000, start - 8000 + decided * 1000, "theirs")) == [start - 8000]
+    store = AsyncStore(redis_url, NAMESPACE)
+    registrar = Registrar(store, Planner(NAMESPACE), RedisClock(), Process("r1"), events.append, build=None)
+    registrar.epoch = EPOCH_VALUE
+    await registrar.miss([Gap(job, start - 8000, start, "ours")])
+    await store.close()
+    assert int(stage.redis.hget("ran:counts", "missed rollup") or 0) == left
+    assert [each.number for each in events if isinstance(each, SlotsMissed)] == [left] * bool(left)
+    assert [gap[0] for gap in _gaps(stage) if gap[3] == "ours"] == [start - left * 1000] * bool(left)
