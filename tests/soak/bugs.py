@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import slotqueue.store.redis
 from slotqueue.store import scripts
 
@@ -27,20 +29,26 @@ BUGS: dict[str, dict[str, list[tuple[str, str]]]] = {
         "overdue": [("'-inf', now,", "'-inf', '+inf',")],
         "take_over": [("if not deadline or tonumber(deadline) > now then", "if not deadline then")],
     },
+    "an end counted twice": {
+        "finish": [
+            ("close(slot, record.terms, 'done')", "reckon('done ' .. slot.job) close(slot, record.terms, 'done')")
+        ],
+    },
 }
 
 
-def plant(name: str) -> None:
-    """Plant a bug in this process, before any script was sent; "" for none."""
-    if not name:
+def plant(names: Collection[str]) -> None:
+    """Plant bugs in this process, before any script was sent."""
+    if not names:
         return
-    swaps, source_of = BUGS[name], scripts.source_of
+    source_of = scripts.source_of
 
     def planted(verb: str) -> str:
         source = source_of(verb)
-        for right, wrong in swaps.get(verb, ()):
-            assert right in source, f"{verb}.lua has changed: plant {name!r} anew"
-            source = source.replace(right, wrong)
+        for name in names:
+            for right, wrong in BUGS[name].get(verb, ()):
+                assert right in source, f"{verb}.lua has changed: plant {name!r} anew"
+                source = source.replace(right, wrong)
         return source
 
     setattr(slotqueue.store.redis, "source_of", planted)  # noqa: B010 - what the runner of scripts calls

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from slotqueue.slots import SlotState, parse_key
+from tests.soak.accounts import Account, Accounts
 from tests.soak.faults import FAILED_OVER, LOSES_DATA, Struck
 from tests.soak.ledger import Entry
 from tests.soak.orders import JOBS, LOOKBACK_S
@@ -62,6 +63,7 @@ class Evidence:
     entries: Sequence[Entry]
     faults: Sequence[Struck]
     dues: Sequence[Due]
+    accounts: Accounts = field(default_factory=Accounts)
     of_slot: Mapping[str, Sequence[Entry]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -204,6 +206,38 @@ def only_due_slots_run(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("only due slots run", key, "no schedule has it")
 
 
+def counters_sum_to_slots_due(evidence: Evidence) -> Iterator[Violation]:
+    """Each slot that was due is in the one counter of its job that says how it ended.
+
+    Each was found on record or in a gap (`every_slot_ends`); so for each job and state, as many are counted as were
+    found. Where an ended slot was begun or finished all the same it is counted once more, and each of these is counted
+    too; nothing but `done` can follow.
+
+    A slot's end and its count are written by one script, and so are a gap and its count. So whatever befalls Redis, it
+    has or has forgotten both: no fault excuses a difference. But what Redis has forgotten (it came back empty, or a
+    replica that lagged took over) is in no counter, unless it was offered again.
+    """
+    rule, accounts = "counters sum to slots due", evidence.accounts
+    again, recorded = 0, 0
+    for job, account in accounts.of_job.items():
+        for key in account.in_both:
+            yield Violation(rule, key, "it has a record, and it is counted as missed in a gap")
+        for state in (state for state in SlotState if not state.is_open):
+            counted, found = account.counted.get(state, 0), _found(account, state)
+            if counted < found or (counted > found and state is SlotState.DONE):
+                yield Violation(rule, job, f"{counted} are counted as {state}, and {found} are")
+            again += counted - found
+        recorded += sum(account.on_record.values())
+    if again != accounts.reopened:
+        yield Violation(rule, "all jobs", f"{again} ends too many are counted, and {accounts.reopened} were reopened")
+    if accounts.claimed != recorded:
+        yield Violation(rule, "all jobs", f"{accounts.claimed} are counted as claimed, and {recorded} are on record")
+
+
+def _found(account: Account, state: SlotState) -> int:
+    return account.on_record.get(state, 0) + (account.in_gaps if state is SlotState.MISSED else 0)
+
+
 RULES = (
     every_slot_ends,
     complete_slots_are_done,
@@ -214,6 +248,7 @@ RULES = (
     slots_are_claimed_once,
     repeats_are_explained,
     only_due_slots_run,
+    counters_sum_to_slots_due,
 )
 
 

@@ -62,7 +62,7 @@ class Orders:
         worker: "arq" or "celery".
         version: of the service.
         replicas_to_ack: see `SlotQueue`.
-        bug: a fault planted in slotqueue's own scripts, "" for none.
+        bugs: planted in slotqueue's own scripts.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Orders:
     worker: str
     version: int = 1
     replicas_to_ack: int = 0
-    bug: str = ""
+    bugs: tuple[str, ...] = ()
 
     @classmethod
     def of_this_process(cls) -> Self:

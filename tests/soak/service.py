@@ -19,7 +19,7 @@ from tests.soak.orders import JOBS, Orders, SoakJob
 
 orders = Orders.of_this_process()
 ledger = Ledger(orders.ledger, orders.name)
-plant(orders.bug)
+plant(orders.bugs)
 logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
 jobs = tuple(job for job in JOBS if orders.version in job.versions)
 

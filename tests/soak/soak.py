@@ -16,6 +16,7 @@ from tests.proxy import Proxy
 from tests.rabbitmq import RabbitMQ
 from tests.servers import Server
 from tests.soak import ledger
+from tests.soak.accounts import read_accounts
 from tests.soak.aftermath import Aftermath
 from tests.soak.checker import Evidence, Figures, Violation, check, figures
 from tests.soak.crew import Unit
@@ -40,7 +41,7 @@ class Plan:
         worker: "arq" or "celery".
         broker: "redis", the coordinating one, or "rabbitmq", for Celery.
         replicas_to_ack: how many replicas of Redis must have a claim before its message goes out.
-        bug: a fault to plant in slotqueue, "" for none: see `tests.soak.bugs`.
+        bugs: to plant in slotqueue: see `tests.soak.bugs`.
         every_s: from the end of a fault to the next one, on average.
         settle_s: how long slots may take to end afterwards.
         kinds: only faults by these makers of `tests.soak.faults`; all where empty.
@@ -51,7 +52,7 @@ class Plan:
     worker: str = "arq"
     broker: str = "redis"
     replicas_to_ack: int = 0
-    bug: str = ""
+    bugs: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     every_s: float = 2.0
     settle_s: float = 600.0
@@ -124,6 +125,7 @@ class Soak:
         for unit in self.workers:
             unit.start()
         self._wait(lambda: self._count("ran:workers") >= len(self.workers), READY_WITHIN_S, "the workers are there")
+        born = time.time()
         for unit in self.replicas:
             unit.start()
         self._wait(lambda: self._count("ran:replicas") >= len(self.replicas), READY_WITHIN_S, "the replicas tick")
@@ -133,7 +135,10 @@ class Soak:
         path = self.folder / "ledger"
         aftermath = Aftermath(self.server.url, path, start, end, self._faults)
         dues = asyncio.run(aftermath.settled(self.plan.settle_s, self._tend, self._say))
-        evidence = Evidence(ledger.read(path), self._faults, dues)
+        for unit in self.units:
+            unit.close()
+        accounts = asyncio.run(read_accounts(self.server.url, born))
+        evidence = Evidence(ledger.read(path), self._faults, dues, accounts)
         return Outcome(check(evidence), figures(evidence))
 
     # ---- the nemesis
@@ -196,7 +201,7 @@ class Soak:
             ledger=str(self.folder / "ledger"),
             worker=self.plan.worker,
             replicas_to_ack=self.plan.replicas_to_ack,
-            bug=self.plan.bug,
+            bugs=self.plan.bugs,
         )
         return Unit(orders, role, self.folder)
 

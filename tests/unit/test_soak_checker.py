@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from slotqueue.slots import SlotState
+from tests.soak.accounts import Account, Accounts
 from tests.soak.checker import Due, Evidence, Violation, check, figures
 from tests.soak.faults import EMPTIED, FAILED_OVER, Struck
 from tests.soak.ledger import Entry
@@ -101,6 +102,55 @@ def test_a_repeat_that_no_fault_explains_is_found() -> None:
 @pytest.mark.parametrize("key", ["ran:nobody:2026-11-30T03:00", "ran:complete_long:2026-11-30T03:00:01"])
 def test_a_slot_that_no_schedule_has_is_found(key: str) -> None:
     assert rules([*run(), *run(key=key)]) == {"only due slots run"}
+
+
+def account(counted: dict[str, int], on_record: dict[str, int], in_gaps: int = 0, *in_both: str) -> Account:
+    return Account(counted, on_record, in_gaps, in_both)
+
+
+@pytest.mark.parametrize(
+    "counted, on_record, in_gaps, is_sound",
+    [
+        ({"done": 3, "missed": 2}, {"done": 3, "queued": 1}, 2, True),
+        ({"done": 3, "missed": 3}, {"done": 3, "missed": 1}, 2, True),
+        ({"done": 4}, {"done": 3}, 0, False),
+        ({"done": 2}, {"done": 3}, 0, False),
+        ({"done": 3}, {"done": 3, "skipped": 1}, 0, False),
+        ({"done": 3, "lost": 1}, {"done": 3}, 0, False),
+        ({"done": 3}, {"done": 3}, 2, False),
+        ({"done": 3, "missed": 2}, {"done": 3, "missed": 1}, 2, False),
+        ({"done": 2, "lost": 1}, {"done": 3}, 0, False),
+        ({"done": 3, "queued": 1}, {"done": 3, "queued": 1}, 0, True),
+    ],
+)
+def test_a_counter_that_does_not_agree_with_the_slots_is_found(
+    counted: dict[str, int], on_record: dict[str, int], in_gaps: int, is_sound: bool
+) -> None:
+    accounts = Accounts({"a": account(counted, on_record, in_gaps)}, claimed=sum(on_record.values()))
+    assert found_by_counters(accounts) is not is_sound
+
+
+def test_ended_slots_that_were_finished_all_the_same_are_counted_twice_and_as_reopened() -> None:
+    jobs = {"a": account({"done": 3, "lost": 1}, {"done": 3}), "b": account({"sent": 2}, {"sent": 1, "running": 1})}
+    assert not found_by_counters(Accounts(jobs, claimed=5, reopened=2))
+    assert found_by_counters(Accounts(jobs, claimed=5, reopened=1))
+    assert found_by_counters(Accounts(jobs, claimed=5, reopened=3))
+
+
+def test_a_claim_that_is_not_counted_or_counted_twice_is_found() -> None:
+    jobs = {"a": account({"done": 1}, {"done": 1, "queued": 1}), "b": account({"sent": 1}, {"sent": 1})}
+    assert [found_by_counters(Accounts(jobs, claimed=number)) for number in (2, 3, 4)] == [True, False, True]
+
+
+def test_a_slot_on_record_and_in_a_gap_is_found() -> None:
+    both = account({"done": 1, "missed": 1}, {"done": 1}, 1, KEY)
+    assert found_by_counters(Accounts({"a": both}, claimed=1))
+
+
+def found_by_counters(accounts: Accounts) -> bool:
+    found = {violation.rule for violation in check(Evidence(run(), [], [due()], accounts))}
+    assert found <= {"counters sum to slots due"}
+    return bool(found)
 
 
 def test_outcomes_add_up_to_the_slots_due() -> None:
