@@ -1,15 +1,14 @@
 """APScheduler within a replica of a service: each job puts a message into a list of Redis."""
 
-import json
-import os
 import signal
-from datetime import UTC, datetime
+from datetime import UTC
 
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 from redis import Redis
 
-LOAD = json.loads(os.environ["BENCH_LOAD"])
+from benchmarks.peers.schedule import EACH_SECOND, LOAD, time_of_day
+
 client = Redis.from_url(LOAD["url"])
 
 
@@ -18,13 +17,10 @@ def put(job: str) -> None:
 
 
 def trigger(number: int) -> CronTrigger:
-    if LOAD["schedule"] == "second":
+    if EACH_SECOND:
         return CronTrigger(second="*")
-    if LOAD["schedule"] == "burst":
-        at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return CronTrigger(hour=at.hour, minute=at.minute, second=at.second, timezone=UTC)
-    away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
-    return CronTrigger(hour=away.hour, minute=away.minute, timezone=UTC)
+    at = time_of_day(number)
+    return CronTrigger(hour=at.hour, minute=at.minute, second=at.second, timezone=UTC)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.peers.monitor import watching
-from benchmarks.peers.peer import Command, Load, Peer, Place
-
-
-def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
-    return Command([place.bin / "python", "-m", "benchmarks.peers.apscheduler_app"])
+from benchmarks.peers.peer import Peer, program
 
 
 def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
@@ -22,7 +18,7 @@ PEER = Peer(
     name="APScheduler",
     package="apscheduler",
     requirements=("apscheduler<4", "redis"),
-    replica=_replica,
+    replica=program("python", "-m", "benchmarks.peers.apscheduler_app"),
     observe=watching(read, mark='"RPUSH" "queue"'),
     setup="a `BackgroundScheduler` in each of three replicas, with `CronTrigger`; all else as by default, so the job"
     " store is in memory: its FAQ says that none can be shared; each job is one `RPUSH`",

@@ -1,15 +1,13 @@
 """arq's cron: `arq benchmarks.peers.arq_app.WorkerSettings`, as https://arq-docs.helpmanual.io/#cron-jobs says."""
 
-import json
-import os
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 from arq import cron
 from arq.connections import RedisSettings
 from arq.cron import CronJob
 
-LOAD = json.loads(os.environ["BENCH_LOAD"])
+from benchmarks.peers.schedule import BURST, EACH_SECOND, LOAD, time_of_day
 
 
 async def work(ctx: dict[str, Any]) -> None:
@@ -18,13 +16,12 @@ async def work(ctx: dict[str, Any]) -> None:
 
 def cron_job(number: int) -> CronJob:
     name = f"job-{number}"
-    if LOAD["schedule"] == "second":
+    if EACH_SECOND:
         return cron(work, name=name, second=None, microsecond=0)
-    if LOAD["schedule"] == "burst":
-        at = datetime.fromtimestamp(LOAD["at"], UTC)
+    at = time_of_day(number)
+    if BURST:
         return cron(work, name=name, hour=at.hour, minute=at.minute, second=at.second, microsecond=0)
-    away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
-    return cron(work, name=name, hour=away.hour, minute=away.minute)
+    return cron(work, name=name, hour=at.hour, minute=at.minute)
 
 
 class WorkerSettings:

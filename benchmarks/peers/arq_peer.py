@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.peers.monitor import watching
-from benchmarks.peers.peer import Command, Load, Peer, Place
-
-
-def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
-    return Command([place.bin / "arq", "benchmarks.peers.arq_app.WorkerSettings"])
+from benchmarks.peers.peer import Peer, program
 
 
 def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
@@ -23,7 +19,7 @@ PEER = Peer(
     name="arq cron",
     package="arq",
     requirements=("arq",),
-    replica=_replica,
+    replica=program("arq", "benchmarks.peers.arq_app.WorkerSettings"),
     observe=watching(read, mark='"ZADD" "arq:queue"'),
     setup="`cron_jobs` of a `WorkerSettings`, three `arq` workers; the schedule in UTC, `unique` as by default",
     documentation="https://arq-docs.helpmanual.io/#cron-jobs",

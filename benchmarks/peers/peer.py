@@ -61,6 +61,11 @@ class Command:
         return {**os.environ, "PYTHONPATH": str(ROOT), **load.environment, **self.env}
 
 
+def program(name: str, *arguments: str) -> Callable[[Place, Load, int], Command]:
+    """How to start replicas that are all alike: a program of the peer's own environment."""
+    return lambda place, _load, _number: Command([place.bin / name, *arguments])
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How a scenario goes about it.

@@ -1,28 +1,14 @@
 """procrastinate: `procrastinate --app benchmarks.peers.procrastinate_app.app worker`, periodic as its guide says."""
 
-import json
-import os
-from datetime import UTC, datetime
-
 from procrastinate import App, PsycopgConnector
 
-LOAD = json.loads(os.environ["BENCH_LOAD"])
+from benchmarks.peers.schedule import LOAD, cron
+
 app = App(connector=PsycopgConnector(conninfo=LOAD["url"]))
 
 
 def work(timestamp: int, job: str) -> None:
     """Nothing: the scheduler is measured, not the job."""
-
-
-def cron(number: int) -> str:
-    """Five fields, and a sixth for seconds behind them."""
-    if LOAD["schedule"] == "second":
-        return "* * * * * *"
-    if LOAD["schedule"] == "burst":
-        at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return f"{at.minute} {at.hour} * * * {at.second}"
-    away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
-    return f"{away.minute} {away.hour} * * *"
 
 
 task = app.task(name="work")(work)

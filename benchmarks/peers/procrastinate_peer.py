@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from benchmarks.peers.peer import Command, Load, Message, Peer, Place
+from benchmarks.peers.peer import Command, Load, Message, Peer, Place, program
 from benchmarks.peers.postgres import Psql
 from tests.servers import ServerFailed
 
@@ -25,10 +25,6 @@ WHERE e.type = 'deferred' AND e.id > {after}
 _UNCOMMITTED = 200
 """So many events may have been given a number and be committed only after a later one."""
 _PAUSE_S = 0.2
-
-
-def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
-    return Command([place.bin / "procrastinate", "--app", _APP, "worker"])
 
 
 def _prepare(place: Place, load: Load) -> None:
@@ -82,7 +78,7 @@ PEER = Peer(
     name="procrastinate",
     package="procrastinate",
     requirements=("procrastinate", "psycopg[binary,pool]"),
-    replica=_replica,
+    replica=program("procrastinate", "--app", _APP, "worker"),
     observe=_observe,
     setup="three `procrastinate worker` on a PostgreSQL as it comes; one task, registered once for each job by"
     " `app.periodic(cron=..., periodic_id=...)`, with the sixth field for seconds",

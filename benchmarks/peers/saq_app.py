@@ -1,14 +1,11 @@
 """SAQ's cron: `saq benchmarks.peers.saq_app.settings`, as its README says: `CronJob`s in the worker's settings."""
 
-import json
-import os
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from saq import CronJob, Queue
 
-LOAD = json.loads(os.environ["BENCH_LOAD"])
+from benchmarks.peers.schedule import LOAD, cron
 
 
 def function(number: int) -> Callable[[Any], Awaitable[None]]:
@@ -21,18 +18,8 @@ def function(number: int) -> Callable[[Any], Awaitable[None]]:
     return work
 
 
-def expression(number: int) -> str:
-    if LOAD["schedule"] == "second":
-        return "* * * * * *"  # croniter's sixth field is of seconds
-    if LOAD["schedule"] == "burst":
-        at = datetime.fromtimestamp(LOAD["at"], UTC)
-        return f"{at.minute} {at.hour} * * * {at.second}"
-    away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
-    return f"{away.minute} {away.hour} * * *"
-
-
 settings = {
     "queue": Queue.from_url(LOAD["url"]),
     "functions": [],
-    "cron_jobs": [CronJob(function(number), cron=expression(number)) for number in range(LOAD["jobs"])],
+    "cron_jobs": [CronJob(function(number), cron=cron(number)) for number in range(LOAD["jobs"])],
 }

@@ -6,11 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from benchmarks.peers.monitor import watching
-from benchmarks.peers.peer import Command, Load, Observer, Peer, Place
-
-
-def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
-    return Command([place.bin / "saq", "benchmarks.peers.saq_app.settings"])
+from benchmarks.peers.peer import Observer, Peer, Place, program
 
 
 class Slots:
@@ -36,7 +32,7 @@ PEER = Peer(
     name="SAQ",
     package="saq",
     requirements=("saq[redis]", "typing_extensions"),  # which it imports and does not ask for
-    replica=_replica,
+    replica=program("saq", "benchmarks.peers.saq_app.settings"),
     observe=_observe,
     setup="`cron_jobs` in the settings of a worker, three `saq` workers; `unique` and timers as by default",
     slow_start=2,

@@ -1,6 +1,7 @@
 """slotqueue in front of arq: `slotqueue run benchmarks.peers.slotqueue_app:slots`, as the README says."""
 
-from benchmarks.peers.slotqueue_schedule import LOAD, schedule
+from benchmarks.peers.schedule import LOAD
+from benchmarks.peers.slotqueue_schedule import schedule
 from slotqueue import Policy, SlotQueue
 from slotqueue.enqueuers.arq import ArqEnqueuer
 

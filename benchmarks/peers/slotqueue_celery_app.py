@@ -2,7 +2,8 @@
 
 from celery import Celery
 
-from benchmarks.peers.slotqueue_schedule import LOAD, schedule
+from benchmarks.peers.schedule import LOAD
+from benchmarks.peers.slotqueue_schedule import schedule
 from slotqueue import Policy, SlotQueue
 from slotqueue.enqueuers.celery import CeleryEnqueuer
 

@@ -7,12 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.peers.length import growing_list
 from benchmarks.peers.monitor import watching
-from benchmarks.peers.peer import ROOT, Command, Load, Peer, Place
+from benchmarks.peers.peer import ROOT, Peer, program
 from benchmarks.peers.slotqueue_peer import OTHERWISE, job_and_slot
-
-
-def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
-    return Command([place.bin / "slotqueue", "run", "benchmarks.peers.slotqueue_celery_app:slots"])
 
 
 def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
@@ -30,7 +26,7 @@ PEER = Peer(
     name="slotqueue (Celery)",
     package="slotqueue",
     requirements=("--editable", f"{ROOT}[celery]", "celery"),
-    replica=_replica,
+    replica=program("slotqueue", "run", "benchmarks.peers.slotqueue_celery_app:slots"),
     observe=watching(read, mark='"LPUSH" "celery"'),
     observe_burst=growing_list("celery", _entry),
     setup='`slotqueue run` of an application with `CeleryEnqueuer(app)` and `on_crash="complete"`, else as by default',

@@ -7,11 +7,7 @@ from datetime import UTC, datetime
 
 from benchmarks.peers.length import growing_zset
 from benchmarks.peers.monitor import watching
-from benchmarks.peers.peer import ROOT, Command, Load, Peer, Place
-
-
-def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
-    return Command([place.bin / "slotqueue", "run", "benchmarks.peers.slotqueue_app:slots"])
+from benchmarks.peers.peer import ROOT, Peer, program
 
 
 def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
@@ -36,7 +32,7 @@ PEER = Peer(
     name="slotqueue (arq)",
     package="slotqueue",
     requirements=("--editable", f"{ROOT}[arq]", "arq"),
-    replica=_replica,
+    replica=program("slotqueue", "run", "benchmarks.peers.slotqueue_app:slots"),
     observe=watching(read, mark='"ZADD" "arq:queue"'),
     observe_burst=growing_zset("arq:queue", lambda entry: job_and_slot(entry.decode())),
     setup='`slotqueue run` of an application with `ArqEnqueuer()` and `on_crash="complete"`, all else as by default',

@@ -1,22 +1,19 @@
 """streaQ's cron: `streaq run benchmarks.peers.streaq_app:worker`, as its documentation says: `@worker.cron`."""
 
-import json
-import os
-from datetime import UTC, datetime
+from datetime import UTC
 
 from streaq import Worker
 
-LOAD = json.loads(os.environ["BENCH_LOAD"])
+from benchmarks.peers.schedule import BURST, EACH_SECOND, LOAD, time_of_day
 
 
 def expression(number: int) -> str:
-    if LOAD["schedule"] == "second":
+    if EACH_SECOND:
         return "* * * * * * *"  # seven fields, the first of seconds
-    if LOAD["schedule"] == "burst":
-        at = datetime.fromtimestamp(LOAD["at"], UTC)
+    at = time_of_day(number)
+    if BURST:
         return f"{at.second} {at.minute} {at.hour} * * * *"
-    away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
-    return f"{away.minute} {away.hour} * * *"
+    return f"{at.minute} {at.hour} * * *"
 
 
 async def work() -> None:

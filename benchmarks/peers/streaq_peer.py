@@ -8,11 +8,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from benchmarks.peers.monitor import watching
-from benchmarks.peers.peer import Command, Load, Observer, Peer, Place
-
-
-def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
-    return Command([place.bin / "streaq", "run", "benchmarks.peers.streaq_app:worker"])
+from benchmarks.peers.peer import Observer, Peer, Place, program
 
 
 class Tasks:
@@ -43,7 +39,7 @@ PEER = Peer(
     name="streaQ",
     package="streaq",
     requirements=("streaq",),
-    replica=_replica,
+    replica=program("streaq", "run", "benchmarks.peers.streaq_app:worker"),
     observe=_observe,
     setup="`@worker.cron` of a `Worker`, three `streaq run`; seven fields where seconds count",
     slow_start=3,

@@ -1,24 +1,21 @@
 """taskiq's scheduler: `taskiq scheduler benchmarks.peers.taskiq_app:scheduler`, as its guide says: labels of a task."""
 
-import json
-import os
-from datetime import UTC, datetime
 from typing import Any
 
 from taskiq import TaskiqScheduler
 from taskiq.schedule_sources import LabelScheduleSource
 from taskiq_redis import RedisStreamBroker
 
-LOAD = json.loads(os.environ["BENCH_LOAD"])
+from benchmarks.peers.schedule import BURST, EACH_SECOND, LOAD, time_of_day
 
 
 def due(number: int) -> dict[str, Any]:
-    if LOAD["schedule"] == "second":
+    if EACH_SECOND:
         return {"interval": 1}
-    if LOAD["schedule"] == "burst":
-        return {"time": datetime.fromtimestamp(LOAD["at"], UTC)}
-    away = datetime.fromtimestamp(LOAD["at"] + 3600 + number % 1200 * 60, UTC)
-    return {"cron": f"{away.minute} {away.hour} * * *"}
+    at = time_of_day(number)
+    if BURST:
+        return {"time": at}
+    return {"cron": f"{at.minute} {at.hour} * * *"}
 
 
 broker = RedisStreamBroker(url=LOAD["url"])

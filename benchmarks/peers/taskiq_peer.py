@@ -6,11 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from benchmarks.peers.monitor import watching
-from benchmarks.peers.peer import Command, Load, Peer, Place
-
-
-def _replica(place: Place, load: Load, number: int) -> Command:  # noqa: ARG001 - all are alike
-    return Command([place.bin / "taskiq", "scheduler", "benchmarks.peers.taskiq_app:scheduler"])
+from benchmarks.peers.peer import Peer, program
 
 
 def read(command: Sequence[str]) -> Iterator[tuple[str, float | None]]:
@@ -23,7 +19,7 @@ PEER = Peer(
     name="taskiq",
     package="taskiq",
     requirements=("taskiq", "taskiq-redis"),
-    replica=_replica,
+    replica=program("taskiq", "scheduler", "benchmarks.peers.taskiq_app:scheduler"),
     observe=watching(read, mark='"XADD" "taskiq"'),
     setup="three `taskiq scheduler` with a `LabelScheduleSource` and a `RedisStreamBroker`;"
     " each second: `interval`, the burst: `time`, else `cron`",
