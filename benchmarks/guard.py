@@ -12,6 +12,7 @@ from typing import Any
 from celery import Celery
 from celery.app.task import Context
 
+from benchmarks.counters import counters
 from benchmarks.report import Figure
 from slotqueue.enqueuers.celery import guard_app
 from tests.enqueuers.bench import bench_for
@@ -37,19 +38,14 @@ async def _round_trips(store: Server, broker: Server, folder: Path) -> float:
         async with bench_for(system) as bench:
             await bench.wait_for(await bench.fire("quick", lease=60), "done")  # the scripts are known from here on
             messages = [await bench.claim("quick", lease=60) for _ in range(SLOTS)]
-            before = _scripts_run(store)
+            before = counters(store.port)
             await bench.enqueuer.enqueue(messages)
             for message in messages:
                 await bench.wait_for(message.slip.key, "done")
-            return round((_scripts_run(store) - before) / SLOTS, 1)  # a sign of life of the worker may come between
+            ran = counters(store.port).since(before).scripts
+            return round(ran / SLOTS, 1)  # a sign of life of the worker may come between
     finally:
         system.close()
-
-
-def _scripts_run(server: Server) -> int:
-    """How many scripts a server was sent so far: the guard sends nothing else."""
-    line = next(each for each in server.ask("INFO commandstats").splitlines() if each.startswith("cmdstat_evalsha:"))
-    return int(line.partition("calls=")[2].partition(",")[0])
 
 
 def _plain_seconds() -> float:

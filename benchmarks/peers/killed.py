@@ -6,23 +6,17 @@ import time
 from pathlib import Path
 
 from benchmarks.peers.peer import Peer, Terms
-from benchmarks.peers.replicas import run
-from benchmarks.peers.second import by_slot
+from benchmarks.peers.second import by_slot, ticking
 
-REPLICAS = 3
 CAP_S = 60
-_FIRST_WITHIN_S = 40
-_SETTLE_S = 3
 _AFTER_S = 3
 
 
 def measure(peer: Peer, bin_folder: Path, terms: Terms) -> dict[str, float]:
     """Seconds without a message beyond the one that is usual; seconds of which no message came. A minute at most."""
-    with run(peer, bin_folder, 1, "second") as running:
-        running.start(REPLICAS)
-        if not running.wait(_FIRST_WITHIN_S * terms.patience, bool):
+    with ticking(peer, bin_folder, terms) as running:
+        if not running:
             return {"silent": 1}
-        running.wait(_SETTLE_S * terms.patience)
         seen = len(running.messages())
         running.wait(5, lambda found: len(found) > seen)
         last = running.messages()[-1]

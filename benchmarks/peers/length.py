@@ -72,6 +72,9 @@ class Lengths:
             self._found = [Message(at, *entry) for at, entry in zip(instants, entries, strict=True)]
         return self._found
 
+    def sent(self) -> None:
+        """Not seen."""
+
     def _look(self) -> None:
         while not self._stop.wait(_PAUSE_S):
             length, self._now = self._look_once()

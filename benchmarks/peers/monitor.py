@@ -34,6 +34,8 @@ class Lines:
         self._read = read
         self._mark = mark
         self._caller: str | None = None
+        self.sent = 0
+        """Commands of clients so far; those of scripts are not sent."""
 
     def messages(self, lines: Iterable[bytes]) -> Iterator[Message]:
         """The messages of the lines, without their line ends. A command of a script is sent by the script's caller."""
@@ -47,6 +49,7 @@ class Lines:
                 sender = self._caller or _LUA
             else:
                 self._caller = sender
+                self.sent += 1
             if is_marked:
                 at = float(found[1])
                 for job, slot in self._read(arguments(found[3])):
@@ -97,6 +100,10 @@ class Monitor:
         *lines, self._rest = b"".join(came).split(b"\r\n")
         self._found += self._lines.messages(lines)
         return self._found
+
+    def sent(self) -> int:
+        """Commands so far, up to the last look at the messages."""
+        return self._lines.sent
 
     def _take(self) -> None:
         while True:

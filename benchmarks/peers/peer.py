@@ -94,12 +94,20 @@ class Message(NamedTuple):
     slot: float | None = None
     sender: str | None = None
 
+    @property
+    def port(self) -> int:
+        """Of the sender; 0 where it is not known."""
+        return int((self.sender or "0").rpartition(":")[2])
+
 
 class Observer(Protocol):
     """Sees every message that enters the queue, from `__enter__` on."""
 
     def messages(self) -> Sequence[Message]:
         """All so far, in the order of their coming; cheap to ask often."""
+
+    def sent(self) -> int | None:
+        """Commands of clients so far, up to the last look at the messages; None where they are not seen."""
 
 
 Observing = Callable[[Place], AbstractContextManager[Observer]]

@@ -56,6 +56,9 @@ class Rows:
             self._asked_at = time.monotonic()
         return self._sorted
 
+    def sent(self) -> None:
+        """Not seen."""
+
     def _ask(self) -> None:
         for line in self._psql.ask(_DEFERRED.format(after=self._newest - _UNCOMMITTED)):
             number, at, sender, args = line.split("\t")

@@ -37,7 +37,7 @@ class Run:
     load: Load
     place: Place
     server: Serving
-    observer: Observer | None
+    observer: Observer
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     began: float = 0.0
 
@@ -66,9 +66,22 @@ class Run:
         """
         for number, process in enumerate(self.processes):
             if process.poll() not in (None, -signal.SIGKILL):
-                lines = self._log(number).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise Stopped(f"replica {number} ended with {process.returncode}: {' '.join(lines[-1:])}")
-        return self.observer.messages() if self.observer else ()
+                last = " ".join(self.said(number)[-1:])
+                raise Stopped(f"replica {number} ended with {process.returncode}: {last}")
+        return self.observer.messages()
+
+    def said(self, number: int) -> list[str]:
+        """The lines that a replica has written so far."""
+        return self._log(number).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+
+    def holders(self) -> dict[int, int]:
+        """The number of the replica that holds a connection, by the connection's port."""
+        return {
+            port: number
+            for number, process in enumerate(self.processes)
+            for each in self._family(process)
+            for port in _ports(each)
+        }
 
     def wait(self, seconds: float, until: Callable[[Sequence[Message]], bool] | None = None) -> bool:
         """Wait so long, or until what came into the queue is as wanted; whether it is."""
@@ -84,13 +97,12 @@ class Run:
 
     def kill_sender(self, message: Message) -> int:
         """SIGKILL the replica that sent the message; its number."""
-        port = int((message.sender or "0").rpartition(":")[2])
-        for number, process in enumerate(self.processes):
-            if process.poll() is None and any(port in _ports(each) for each in self._family(process)):
-                self._strike(process)
-                process.wait(60)
-                return number
-        raise LookupError(f"no replica holds {message.sender}")
+        number = self.holders().get(message.port)
+        if number is None:
+            raise LookupError(f"no replica holds {message.sender}")
+        self._strike(self.processes[number])
+        self.processes[number].wait(60)
+        return number
 
     def usage(self) -> tuple[float, int]:
         """CPU seconds and resident bytes of all replicas so far, their children among them."""
@@ -135,6 +147,22 @@ def _ports(process: psutil.Process) -> set[int]:
         return set()
 
 
+class _Nothing:
+    """An observer that looks away, so as to cost nothing."""
+
+    def messages(self) -> Sequence[Message]:
+        return ()
+
+    def sent(self) -> None:
+        pass
+
+
+@contextmanager
+def unobserved(_: Place) -> Iterator[Observer]:
+    """How not to observe."""
+    yield _Nothing()
+
+
 @contextmanager
 def run(
     peer: Peer, bin_folder: Path, jobs: int, schedule: When, *, at: int | None = None, observe: Observing | None = None
@@ -145,15 +173,10 @@ def run(
         load = Load(jobs, schedule, int(time.time()) if at is None else at, server.url)
         if peer.prepare:
             peer.prepare(place, load)
-        if schedule == "daily":
-            yield from _attended(Run(peer, load, place, server, None))
-            return
-        with (observe or peer.observe)(place) as observer:
-            yield from _attended(Run(peer, load, place, server, observer))
-
-
-def _attended(running: Run) -> Iterator[Run]:
-    try:
-        yield running
-    finally:
-        running.close()
+        observing = unobserved if schedule == "daily" else observe or peer.observe
+        with observing(place) as observer:
+            running = Run(peer, load, place, server, observer)
+            try:
+                yield running
+            finally:
+                running.close()

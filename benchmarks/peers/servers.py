@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal, Protocol
 
+from benchmarks.counters import Counters, counters
 from tests.servers import Server
 
 
@@ -29,20 +30,20 @@ class Valkey:
     """A Valkey, told apart from the `Server` of the tests by what it counts."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self._port = server.port
         self.url = server.url
+
+    def counters(self) -> Counters:
+        """All that it counts."""
+        return counters(self._port)
 
     def commands(self) -> int:
         """By INFO commandstats."""
-        stats = self._server.ask("INFO commandstats").splitlines()
-        return sum(int(line.partition("calls=")[2].partition(",")[0]) for line in stats if "calls=" in line)
+        return self.counters().commands
 
     def seconds(self) -> float:
         """By INFO cpu, of the main thread and all."""
-        lines = self._server.ask("INFO cpu").splitlines()
-        return sum(
-            float(line.partition(":")[2]) for line in lines if line.startswith(("used_cpu_sys:", "used_cpu_user:"))
-        )
+        return self.counters().seconds
 
 
 def serve(kind: Literal["valkey", "postgres"]) -> AbstractContextManager[Serving]:

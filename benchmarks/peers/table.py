@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.peers.peer import ROOT
+from benchmarks import document
 from benchmarks.peers.results import Results, Subject
-
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
-BEGIN = "<!-- made by `python -m benchmarks peers`: begin -->"
-END = "<!-- end -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +64,17 @@ class Table:
     plot: str = ""
 
     def lines(self, results: Results) -> list[str]:
-        """As Markdown. Peers without any of these figures have no row."""
-        rows = []
+        """As Markdown. Peers without any of these figures have no row, and figures that none has no column."""
+        rows = [["", *(column.title for column in self.columns)]]
         best = [self._best(column, results) for column in self.columns]
         for subject in results.subjects.values():
             cells = [column.cell(subject, most) for column, most in zip(self.columns, best, strict=True)]
             if any(cells):
-                rows.append(f"| {subject.name} | {' | '.join(cells)} |")
-        if not rows:
+                rows.append([subject.name, *cells])
+        if len(rows) == 1:
             return []
-        head = f"| | {' | '.join(column.title for column in self.columns)} |"
-        return [f"### {self.title}", "", head, "| --- |" + " ---: |" * len(self.columns), *rows, ""]
+        columns = [cells for cells in zip(*rows, strict=True) if not _NOTHING.issuperset(cells[1:])]
+        return [f"### {self.title}", "", *document.markdown(*zip(*columns, strict=True)), ""]
 
     @staticmethod
     def _best(column: Column, results: Results) -> float | None:
@@ -87,6 +83,7 @@ class Table:
         return min(found) if len(set(found)) > 1 else None
 
 
+_NOTHING = {"", "-"}
 _NOT_ALL = "not all in 60 s"
 TABLES = (
     Table(
@@ -98,6 +95,7 @@ TABLES = (
             Column("messages a slot", "second", "messages a slot", 2),
             Column("slots missed", "second", "missed", exact=True),
             Column("server commands, a slot and replica", "second", "commands", 1),
+            Column("of these sent", "second", "sent", 1),
         ),
         plot="lateness",
     ),
@@ -169,8 +167,6 @@ def made(results: Results) -> str:
     return "\n".join([*lines, ""])
 
 
-def insert(results: Results, document: Path = DOCUMENT) -> None:
-    """Put it between the two marks of the document."""
-    head, _, rest = document.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    document.write_text(f"{head}{BEGIN}\n\n{made(results)}\n{END}{tail}", encoding="utf-8")
+def insert(results: Results, path: Path = document.DOCUMENT) -> None:
+    """Put it into the document."""
+    document.insert("peers", made(results), path)

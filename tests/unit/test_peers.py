@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.document import DOCUMENT
 from benchmarks.peers import (
     apscheduler_peer,
     arq_peer,
@@ -133,6 +134,12 @@ def test_messages_are_read_from_what_the_server_tells(
     assert list(Lines(read, mark.encode()).messages(lines.splitlines())) == expected
 
 
+def test_commands_of_scripts_are_not_sent() -> None:
+    lines = Lines(slotqueue_peer.read, b"arq:queue")
+    list(lines.messages(OURS.splitlines()))
+    assert lines.sent == 1
+
+
 def test_arguments_come_without_their_escapes() -> None:
     assert arguments(rb'"SET" "a \"b\" \\ \n" "\xc3\xa9" ""') == ["SET", 'a "b" \\ \n', "é", ""]
 
@@ -186,8 +193,9 @@ def _results() -> Results:
 def test_the_best_of_each_column_is_bold_whosever_it_is() -> None:
     made = table.made(_results())
     assert "Measured on 2026-01-31: a machine." in made
-    assert "| ours | 1.3 (1.0 to 1.6) | - | - | **1.00** | - | - |" in made
-    assert "| theirs | **1.0** | - | - | 3.00 | - | - |" in made
+    assert "| | late p50, ms | messages a slot |" in made
+    assert "| ours | 1.3 (1.0 to 1.6) | **1.00** |" in made
+    assert "| theirs | **1.0** | 3.00 |" in made
 
 
 def test_what_is_missing_or_failed_is_said() -> None:
@@ -203,7 +211,7 @@ def test_results_come_back_from_their_file(tmp_path: Path) -> None:
 
 
 def test_the_document_says_what_the_results_say(tmp_path: Path) -> None:
-    text = table.DOCUMENT.read_text(encoding="utf-8")
+    text = DOCUMENT.read_text(encoding="utf-8")
     copy = tmp_path / "benchmarks.md"
     copy.write_text(text, encoding="utf-8")
     table.insert(Results.load(), copy)
