@@ -1,7 +1,8 @@
-"""Run the benchmarks: `python -m benchmarks [lateness|burst|idle|sweep|ask|beat ...]`, or `... peers [--help]`.
+"""Run the benchmarks: `python -m benchmarks [lateness|burst|idle|sweep|ask|replicas|beat ...]`.
 
-Without a name those of the arq environment run; `beat` needs an environment with Celery; `peers` measures slotqueue
-beside the others, each in an environment of its own, and writes docs/benchmarks.
+Without a name those of the arq environment run; `beat` needs an environment with Celery. Two have options of their own
+when they are named first: `replicas [--help]`, which writes a part of docs/benchmarks.md, and `peers [--help]`, which
+measures slotqueue beside the others, each in an environment of its own, and writes the rest.
 """
 
 from __future__ import annotations
@@ -9,18 +10,19 @@ from __future__ import annotations
 import importlib
 import sys
 
-from benchmarks.peers.run import main as peers
 from benchmarks.report import machine
 
-WITH_ARQ = ("lateness", "burst", "idle", "sweep", "ask")
+WITH_ARQ = ("lateness", "burst", "idle", "sweep", "ask", "replicas")
+OF_THEIR_OWN = {"replicas": "benchmarks.growth", "peers": "benchmarks.peers.run"}
 ALL = (*WITH_ARQ, "beat")
 
 
 def main() -> int:
     """Run those that were named, or all."""
     names = sys.argv[1:] or list(WITH_ARQ)
-    if names[0] == "peers":
-        return peers(names[1:])
+    if own := OF_THEIR_OWN.get(names[0]):
+        answer: int = importlib.import_module(own).main(names[1:])
+        return answer
     unknown = [name for name in names if name not in ALL]
     if unknown:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join((*ALL, 'peers'))}", file=sys.stderr)

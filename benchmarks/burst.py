@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from arq.connections import RedisSettings, create_pool
 
 from benchmarks.report import Figure
-from benchmarks.stage import application, seconds_to_next_burst
-from slotqueue.protocols import Process
+from benchmarks.stage import application, enlist_worker, seconds_to_next_burst
 from tests.servers import Server
 
 JOBS = 10_000
@@ -37,7 +36,7 @@ async def _one_replica(url: str) -> tuple[float, float]:
     slots, late = application(url, JOBS), application(url, JOBS)
     await slots.tick()
     await late.tick()
-    await slots.store.run(slots.store.verbs.enlist(Process("worker-1-4711-5f3a9c", tasks=("arq:work",))))
+    await enlist_worker(slots)
     await asyncio.sleep(seconds_to_next_burst() + 0.05)
     began = time.perf_counter()
     counts = await slots.tick()

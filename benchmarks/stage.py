@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from slotqueue import Cron, Every, Policy, SlotQueue
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.hooks import Hook
+from slotqueue.protocols import Process
 
 PERIOD = 10
 """Seconds between two bursts."""
@@ -34,6 +35,11 @@ def idle_application(url: str, jobs: int, *, on_event: Hook | Sequence[Hook] = (
     for i in range(jobs):
         slots.add(f"job-{i}", Cron(f"{i % 60} {(hour + 2 + i // 60 % 20) % 24} * * *"), task="work", args=(i,))
     return slots
+
+
+async def enlist_worker(slots: SlotQueue, task: str = "work") -> None:
+    """Register a guarded worker for the task, so that its slots are followed; there need be none."""
+    await slots.store.run(slots.store.verbs.enlist(Process("worker-1-4711-5f3a9c", tasks=(f"arq:{task}",))))
 
 
 def seconds_to_next_burst() -> float:

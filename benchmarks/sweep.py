@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from benchmarks.report import Figure
+from benchmarks.stage import enlist_worker
 from slotqueue import Every, Policy, SlotQueue
 from slotqueue.answers import Offer, Run
 from slotqueue.enqueuers.arq import ArqEnqueuer
@@ -60,7 +61,7 @@ async def _claim(slots: SlotQueue, first: int, count: int) -> list[Slip]:
         slot = Slot(key_at(slots.namespace, job.name, fire), job.name, fire, fire - timedelta(days=1))
         offers.append(Offer(job, slot))
     verbs = slots.store.verbs
-    await slots.store.run(verbs.enlist(Process("bench-1-abcdef", tasks=("arq:rollup",))))
+    await enlist_worker(slots, "rollup")
     registered = await slots.store.run(verbs.register(Process("bench"), [], epoch="x", is_last=False))
     await slots.store.run(verbs.claim(offers, replica="web-1-4711-5f3a9c", epoch=registered.epoch))
     slips = [
