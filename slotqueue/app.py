@@ -49,8 +49,8 @@ class SlotQueue:
         replica: a name for this process in records and logs; a random part is added. Default: the host's name.
         sweep_every: between two sweeps of this replica: `timedelta` or seconds, 0.1 s to 10 min.
         claim_spread: `timedelta` or seconds: claims are delayed by a random part of it, so that the wins go round.
-        replicas_to_ack: nothing is enqueued before so many replicas of Redis have the claim: 0 to 10. Where they do
-            not within 1 s, the slot is put off and tried again.
+        replicas_to_ack: nothing is enqueued before so many replicas of Redis have the claim, and nothing runs before
+            they have the begin: 0 to 10. Where they do not within 1 s, the slot is put off and tried again.
         concurrency: how many functions of this process (`@slots.job`) run at once; the others wait their turn.
         dead_letter: a task of the default enqueuer, which is given a job for each slot that ends dead or lost, with the
             arguments `slot`, `job`, `fire_time`, `state`, `reason` and `error`, all texts.
@@ -94,7 +94,9 @@ class SlotQueue:
         if heartbeat_url is not None:
             pings.check_url(heartbeat_url)
         self._store = AsyncStore(redis, namespace, app=app, replicas_to_ack=_replicas(replicas_to_ack))
-        self._systems = WorkerSystems(redis, namespace, self.events, app=app, concurrency=concurrency)
+        self._systems = WorkerSystems(
+            redis, namespace, self.events, app=app, replicas_to_ack=replicas_to_ack, concurrency=concurrency
+        )
         self._default_enqueuer = enqueuer
         self.worker_settings: list[type] = []
         """The arq settings classes that `worker` has guarded, for `slotqueue.testing`."""

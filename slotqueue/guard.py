@@ -1,8 +1,9 @@
 """The guard: begin, run under a lease, and end. With `hold`, the one place that knows what a worker tells the store.
 
-A guard that cannot reach the store hands the message back and never runs it unguarded. One that cannot write the end
-of a run keeps trying for as long as the lease lasts; then the policy decides. A clean hand-back is never mistaken for
-a crash: begin and end are carried through even while the worker is being cancelled.
+A guard that cannot reach the store hands the message back and never runs it unguarded; so does one whose begin too few
+replicas of Redis acknowledge. One that cannot write the end of a run keeps trying for as long as the lease lasts; then
+the policy decides. A clean hand-back is never mistaken for a crash: begin and end are carried through even while the
+worker is being cancelled.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from time import monotonic
 from slotqueue.answers import Dropped, Run, Verdict, Word
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import Emit
-from slotqueue.guard_events import MessageDropped, RunFailed
+from slotqueue.guard_events import MessageDropped, RunFailed, RunPostponed
 from slotqueue.heartbeat import STOP_SECONDS, Heartbeat, Lease
 from slotqueue.hold import AsyncHold, Judge, judge_plainly
 from slotqueue.interruption import Interruption
 from slotqueue.messages import Refused, Slip
-from slotqueue.patience import ask, ask_blocking, unharmed
+from slotqueue.patience import Until, ask, ask_blocking, unharmed
 from slotqueue.process import about_process, process_id
 from slotqueue.protocols import Command, Process, Store, SyncStore
 from slotqueue.slots import parse_key
@@ -77,6 +78,16 @@ class Guard:
         if len(self._unanswered) > _MOST_UNANSWERED:
             self._unanswered.popitem(last=False)
 
+    def _in_doubt(self, run: Run, doubt: str, verdict: Verdict) -> StoreUnavailable:
+        """What to raise where a failover might forget a begin, once its run is handed back.
+
+        The message is handed back as well, for a server that has forgotten both. For one that has not, the sweep need
+        not wait for that message, which tells no fence and so might not begin.
+        """
+        if verdict.word is Word.YES:
+            self.emit(RunPostponed(run.slip.key, parse_key(run.slip.key).job, doubt, 0))
+        return StoreUnavailable(doubt)
+
     def _dropped(self, slip: Slip, answer: Dropped) -> Dropped:
         if answer.why not in (Word.BUSY, Word.BROKEN):
             self.emit(MessageDropped(slip.key, parse_key(slip.key).job, answer.why.value))
@@ -120,7 +131,7 @@ class AsyncGuard(Guard):
         token, until = self._token(slip.key), monotonic() + patience
         command = self._store.verbs.begin(slip, token=token, worker=self.worker.id, from_fence=from_fence)
         try:
-            (answer, sent_at), is_cancelled = await unharmed(ask(self._store, command, lambda: until))
+            (answer, sent_at), is_cancelled = await unharmed(self._ask_to_begin(command, lambda: until))
         except StoreUnavailable:
             self._keep_unanswered(slip.key, token)
             raise
@@ -133,6 +144,14 @@ class AsyncGuard(Guard):
         if is_cancelled:
             raise asyncio.CancelledError
         return self._dropped(slip, answer)
+
+    async def _ask_to_begin(self, command: Command[Run | Dropped], until: Until) -> tuple[Run | Dropped, float]:
+        (answer, doubt), sent_at = await ask(self._store.run_acknowledged, command, until)
+        if doubt and isinstance(answer, Run):
+            handing_back = self._store.verbs.postpone(answer, 0, doubt, is_message_gone=True)
+            verdict, _ = await ask(self._store.run, handing_back, until)
+            raise self._in_doubt(answer, doubt, verdict)
+        return answer, sent_at
 
     async def enlist(self, tasks: tuple[str, ...]) -> None:
         """Know these tasks from now on, and say so.
@@ -202,7 +221,7 @@ class SyncGuard(Guard):
         mine, until = token or self._token(slip.key), monotonic() + patience
         command = self._store.verbs.begin(slip, token=mine, worker=self.worker.id, from_fence=from_fence)
         try:
-            answer, sent_at = ask_blocking(self._store, command, lambda: until)
+            answer, sent_at = self._ask_to_begin(command, lambda: until)
         except StoreUnavailable:
             if token is None:
                 self._keep_unanswered(slip.key, mine)
@@ -211,6 +230,14 @@ class SyncGuard(Guard):
             lease = Lease(answer, sent_at)
             return SyncHold(self._store, self.heartbeat, self.emit, lease, judge, interruption)
         return self._dropped(slip, answer)
+
+    def _ask_to_begin(self, command: Command[Run | Dropped], until: Until) -> tuple[Run | Dropped, float]:
+        (answer, doubt), sent_at = ask_blocking(self._store.run_acknowledged, command, until)
+        if doubt and isinstance(answer, Run):
+            handing_back = self._store.verbs.postpone(answer, 0, doubt, is_message_gone=True)
+            verdict, _ = ask_blocking(self._store.run, handing_back, until)
+            raise self._in_doubt(answer, doubt, verdict)
+        return answer, sent_at
 
     def fail_unheard(self, slip: Slip, token: str, error: str, patience: float) -> None:
         """Say that a run ended whose process is gone, and can say nothing itself. Blocks for `patience` seconds.
@@ -231,7 +258,7 @@ class SyncGuard(Guard):
 
     def _tell(self, slip: Slip, command: Command[Verdict], why: str, patience: float) -> None:
         until = monotonic() + patience
-        verdict, _ = ask_blocking(self._store, command, lambda: until)
+        verdict, _ = ask_blocking(self._store.run, command, lambda: until)
         if verdict.word in (Word.DEAD, Word.FAILED):
             self.emit(RunFailed(slip.key, parse_key(slip.key).job, verdict.word.value, why))
 

@@ -186,7 +186,7 @@ class AsyncHold(Hold):
             return
         try:
             async with asyncio.timeout_at(self._give_up_at) as self._writing:
-                verdict, _ = await ask(self._store, command, self._trying())
+                verdict, _ = await ask(self._store.run, command, self._trying())
         except StoreUnavailable as unavailable:
             self._unwritten(ending, str(unavailable))
         except TimeoutError:

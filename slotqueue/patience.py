@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from time import monotonic
 from typing import Any, TypeVar
 
 from slotqueue.errors import StoreUnavailable
-from slotqueue.protocols import Command, Store, SyncStore
+from slotqueue.protocols import Command
 
+C = TypeVar("C")
 T = TypeVar("T")
 
 Until = Callable[[], float]
@@ -20,8 +21,13 @@ _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 1.0
 
 
-async def ask(store: Store, command: Command[T], until: Until) -> tuple[T, float]:
+async def ask(send: Callable[[Command[C]], Awaitable[T]], command: Command[C], until: Until) -> tuple[T, float]:
     """Send a command until it is answered.
+
+    Args:
+        send: `run` of a store, or `run_acknowledged`.
+        command: what to send.
+        until: when to give up.
 
     Returns:
         The answer, and when the question that was answered had been sent, by the monotonic clock.
@@ -33,7 +39,7 @@ async def ask(store: Store, command: Command[T], until: Until) -> tuple[T, float
     while True:
         sent_at = monotonic()
         try:
-            return await store.run(command), sent_at
+            return await send(command), sent_at
         except StoreUnavailable:
             pause = next(pauses, None)
             if pause is None:
@@ -41,13 +47,13 @@ async def ask(store: Store, command: Command[T], until: Until) -> tuple[T, float
         await asyncio.sleep(pause)
 
 
-def ask_blocking(store: SyncStore, command: Command[T], until: Until) -> tuple[T, float]:
+def ask_blocking(send: Callable[[Command[C]], T], command: Command[C], until: Until) -> tuple[T, float]:
     """Do the same in a thread: see `ask`."""
     pauses = _pauses(until)
     while True:
         sent_at = monotonic()
         try:
-            return store.run(command), sent_at
+            return send(command), sent_at
         except StoreUnavailable:
             pause = next(pauses, None)
             if pause is None:

@@ -246,13 +246,24 @@ class Store(Protocol):
         """
         ...
 
+    async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        """Send one command, and wait until as many replicas of Redis as were asked for have what it wrote.
+
+        Returns:
+            The answer, and what stands against trusting it: "" where nothing does.
+
+        Raises:
+            StoreUnavailable: its effect is not known; ask again.
+        """
+        ...
+
     async def close(self) -> None:
         """Close the connections."""
         ...
 
 
 class ReplicaStore(Store, Protocol):
-    """What a replica needs besides: to learn how safe its claims are."""
+    """What a replica needs besides: to learn whether the server is another one."""
 
     @property
     def connects(self) -> int:
@@ -269,17 +280,6 @@ class ReplicaStore(Store, Protocol):
         """
         ...
 
-    async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
-        """Send one command, and wait until as many replicas of Redis as were asked for have what it wrote.
-
-        Returns:
-            The answer, and what stands against trusting it: "" where nothing does.
-
-        Raises:
-            StoreUnavailable: its effect is not known; ask again.
-        """
-        ...
-
 
 class SyncStore(Protocol):
     """The coordinating Redis, for a thread."""
@@ -291,6 +291,14 @@ class SyncStore(Protocol):
 
     def run(self, command: Command[T]) -> T:
         """Send one command.
+
+        Raises:
+            StoreUnavailable: its effect is not known; ask again.
+        """
+        ...
+
+    def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        """Do the same as `Store.run_acknowledged`.
 
         Raises:
             StoreUnavailable: its effect is not known; ask again.

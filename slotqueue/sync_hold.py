@@ -77,7 +77,7 @@ class SyncHold(Hold):
         if command is None:
             return
         try:
-            verdict, _ = ask_blocking(self._store, command, self._trying())
+            verdict, _ = ask_blocking(self._store.run, command, self._trying())
         except StoreUnavailable as unavailable:
             self._unwritten(ending, str(unavailable))
         else:

@@ -18,14 +18,23 @@ class WorkerSystems:
         namespace: what every key begins with.
         emit: takes the events of the guards.
         app: the application's name, None where it does not say.
+        replicas_to_ack: how many replicas of Redis must acknowledge a begin.
         concurrency: how many functions of this process run at once.
     """
 
     def __init__(
-        self, redis: object, namespace: str, emit: Emit, *, app: str | None = None, concurrency: int = 20
+        self,
+        redis: object,
+        namespace: str,
+        emit: Emit,
+        *,
+        app: str | None = None,
+        replicas_to_ack: int = 0,
+        concurrency: int = 20,
     ) -> None:
         self.redis = redis
         self.app = app
+        self.replicas_to_ack = replicas_to_ack
         self.namespace = namespace
         self.emit = emit
         self.enqueuers: dict[str, Enqueuer] = {}
@@ -64,7 +73,7 @@ class WorkerSystems:
         """Make the guard of a worker process, in its event loop."""
         return AsyncGuard(
             worker,
-            AsyncStore(self.redis, self.namespace, app=self.app),
+            AsyncStore(self.redis, self.namespace, app=self.app, replicas_to_ack=self.replicas_to_ack),
             open_heartbeat_store=self._open_blocking_store,
             emit=self.emit,
         )
@@ -108,4 +117,4 @@ class WorkerSystems:
         return self.in_process.kind in self.enqueuers
 
     def _open_blocking_store(self) -> BlockingStore:
-        return BlockingStore(self.redis, self.namespace, app=self.app)
+        return BlockingStore(self.redis, self.namespace, app=self.app, replicas_to_ack=self.replicas_to_ack)

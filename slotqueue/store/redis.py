@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import redis
@@ -23,7 +24,7 @@ from slotqueue.store.scripts import source_of
 T = TypeVar("T")
 
 ACKNOWLEDGE_MS = 1000
-"""How long replicas of Redis may take to acknowledge a claim."""
+"""How long replicas of Redis may take to acknowledge a claim or a begin."""
 
 
 class _Runner:
@@ -33,13 +34,15 @@ class _Runner:
         redis: URL of the coordinating Redis, or a client of redis-py that connects there.
         namespace: what every key begins with.
         app: which application uses the namespace; None where it does not say.
+        replicas_to_ack: how many replicas of Redis must acknowledge what `run_acknowledged` writes.
 
     Raises:
         ConfigurationError: a URL that cannot be read, or a cluster for a namespace without a hash tag.
     """
 
-    def __init__(self, redis: object, namespace: str, *, app: str | None = None) -> None:
+    def __init__(self, redis: object, namespace: str, *, app: str | None = None, replicas_to_ack: int = 0) -> None:
         self.place = place_of(redis, namespace)
+        self.replicas_to_ack = replicas_to_ack
         self.verbs = Commands(namespace)
         self.ownership = Ownership(self.verbs, app)
         self._scripts: dict[Any, dict[str, Any]] = {}
@@ -58,20 +61,35 @@ class _Runner:
             script = scripts[name] = client.register_script(source_of(name))
         return script
 
+    def _acknowledged(self, client: Any, command: Command[Any], node: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as above
+        """A pipeline, sent at once: the script, and over the same connection the wait for what it wrote."""
+        pipe = client.pipeline(transaction=False)
+        sha = self._script(client, command.script).sha
+        pipe.execute_command("EVALSHA", sha, len(command.keys), *command.keys, *command.args)
+        pipe.execute_command("WAIT", self.replicas_to_ack, ACKNOWLEDGE_MS, **node)
+        return pipe
+
+    def _doubt(self, command: Command[Any], acknowledged: int) -> str:
+        """What stands against trusting an answer; "" where nothing does."""
+        if acknowledged >= self.replicas_to_ack:
+            return ""
+        what, seconds = "begin" if command.script == "begin" else "claim", ACKNOWLEDGE_MS / 1000
+        return (
+            f"{acknowledged} of {self.replicas_to_ack} replicas of Redis acknowledged the {what} within {seconds:g} s"
+        )
+
 
 class AsyncStore(_Runner):
     """Implements `slotqueue.protocols.Store`.
 
     Args:
-        redis, namespace, app: see `_Runner`.
-        replicas_to_ack: how many replicas of Redis must acknowledge what `run_acknowledged` writes.
+        redis, namespace, app, replicas_to_ack: see `_Runner`.
     """
 
     def __init__(self, redis: object, namespace: str, *, app: str | None = None, replicas_to_ack: int = 0) -> None:
-        super().__init__(redis, namespace, app=app)
+        super().__init__(redis, namespace, app=app, replicas_to_ack=replicas_to_ack)
         self.connects = 0
         """How many connections were made so far."""
-        self.replicas_to_ack = replicas_to_ack
         self._redis = redis
         self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
         self._pid = os.getpid()
@@ -91,23 +109,16 @@ class AsyncStore(_Runner):
 
     async def run(self, command: Command[T]) -> T:
         """See `slotqueue.protocols.Store.run`."""
-        if self.ownership.is_due(command.script):
-            self.ownership.judge(self.place.said, await self._send(self.ownership.question))
+        await self._be_sure(command)
         return await self._send(command)
 
     async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
         """See `slotqueue.protocols.Store.run_acknowledged`."""
         if not self.replicas_to_ack:
             return await self.run(command), ""
-        if self.ownership.is_due(command.script):
-            self.ownership.judge(self.place.said, await self._send(self.ownership.question))
-        wanted = self.replicas_to_ack
+        await self._be_sure(command)
         reply, acknowledged = await self._send_and_wait(command)
-        if acknowledged >= wanted:
-            return command.read(reply), ""
-        seconds = ACKNOWLEDGE_MS / 1000
-        doubt = f"{acknowledged} of {wanted} replicas of Redis acknowledged the claim within {seconds:g} s"
-        return command.read(reply), doubt
+        return command.read(reply), self._doubt(command, acknowledged)
 
     async def history(self) -> str:
         """See `slotqueue.protocols.Store.history`."""
@@ -148,6 +159,11 @@ class AsyncStore(_Runner):
     def _note_connect(self) -> None:
         self.connects += 1
 
+    async def _be_sure(self, command: Command[Any]) -> None:
+        """Ask whose the namespace is, where that is due."""
+        if self.ownership.is_due(command.script):
+            self.ownership.judge(self.place.said, await self._send(self.ownership.question))
+
     async def _send(self, command: Command[T]) -> T:
         client = self.client
         try:
@@ -158,22 +174,16 @@ class AsyncStore(_Runner):
         return command.read(reply)
 
     async def _send_and_wait(self, command: Command[T]) -> tuple[Any, int]:
-        """Send a script and, over the same connection, wait for replicas to have what it wrote."""
+        """Send a script and wait for replicas of Redis to have what it wrote."""
         client = self.client
-        script = self._script(client, command.script)
         try:
             node = await self.node()
             for _ in range(2):
-                pipe = client.pipeline(transaction=False)
-                pipe.execute_command("EVALSHA", script.sha, len(command.keys), *command.keys, *command.args)
-                pipe.execute_command("WAIT", self.replicas_to_ack, ACKNOWLEDGE_MS, **node)
-                reply, acknowledged = await pipe.execute(raise_on_error=False)
+                reply, acknowledged = await self._acknowledged(client, command, node).execute(raise_on_error=False)
                 if not isinstance(reply, redis.exceptions.NoScriptError):
                     break
-                await client.script_load(script.script)
-            for answer in (reply, acknowledged):
-                if isinstance(answer, Exception):
-                    raise answer
+                await client.script_load(source_of(command.script))
+            _raise_first(reply, acknowledged)
         except UNREACHABLE as error:
             await self._let_go(client, error)
             raise self.unavailable(error, command.script) from error
@@ -193,11 +203,11 @@ class BlockingStore(_Runner):
     """Implements `slotqueue.protocols.SyncStore`; safe to share between threads.
 
     Args:
-        redis, namespace, app: see `_Runner`.
+        redis, namespace, app, replicas_to_ack: see `_Runner`.
     """
 
-    def __init__(self, redis: object, namespace: str, *, app: str | None = None) -> None:
-        super().__init__(redis, namespace, app=app)
+    def __init__(self, redis: object, namespace: str, *, app: str | None = None, replicas_to_ack: int = 0) -> None:
+        super().__init__(redis, namespace, app=app, replicas_to_ack=replicas_to_ack)
         self._client: Any = None
         self._pid = 0
 
@@ -210,21 +220,64 @@ class BlockingStore(_Runner):
 
     def run(self, command: Command[T]) -> T:
         """See `slotqueue.protocols.SyncStore.run`."""
-        if self.ownership.is_due(command.script):
-            self.ownership.judge(self.place.said, self._send(self.ownership.question))
+        self._be_sure(command)
         return self._send(command)
+
+    def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        """See `slotqueue.protocols.SyncStore.run_acknowledged`."""
+        if not self.replicas_to_ack:
+            return self.run(command), ""
+        self._be_sure(command)
+        reply, acknowledged = self._send_and_wait(command)
+        return command.read(reply), self._doubt(command, acknowledged)
 
     def close(self) -> None:
         """Close the connections."""
         if self._client is not None:
             self._client.close()
 
+    def _be_sure(self, command: Command[Any]) -> None:
+        """Ask whose the namespace is, where that is due."""
+        if self.ownership.is_due(command.script):
+            self.ownership.judge(self.place.said, self._send(self.ownership.question))
+
     def _send(self, command: Command[T]) -> T:
         try:
             client = self.client
             reply = self._script(client, command.script)(keys=command.keys, args=command.args)
         except UNREACHABLE as error:
-            if is_read_only(error) and not self.place.is_cluster:
-                self._client.connection_pool.disconnect(inuse_connections=False)
+            self._let_go(error)
             raise self.unavailable(error, command.script) from error
         return command.read(reply)
+
+    def _send_and_wait(self, command: Command[T]) -> tuple[Any, int]:
+        """Send a script and wait for replicas of Redis to have what it wrote."""
+        try:
+            client, node = self.client, self._node()
+            for _ in range(2):
+                reply, acknowledged = self._acknowledged(client, command, node).execute(raise_on_error=False)
+                if not isinstance(reply, redis.exceptions.NoScriptError):
+                    break
+                client.script_load(source_of(command.script))
+            _raise_first(reply, acknowledged)
+        except UNREACHABLE as error:
+            self._let_go(error)
+            raise self.unavailable(error, command.script) from error
+        return reply, int(acknowledged)
+
+    def _node(self) -> dict[str, Any]:
+        """See `AsyncStore.node`."""
+        if not self.place.is_cluster:
+            return {}
+        return {"target_nodes": self.client.get_node_from_key(self.verbs.keys.of("epoch"))}
+
+    def _let_go(self, error: BaseException) -> None:
+        """Where the server has become a replica, look for the primary anew."""
+        if is_read_only(error) and not self.place.is_cluster:
+            self._client.connection_pool.disconnect(inuse_connections=False)
+
+
+def _raise_first(*answers: object) -> None:
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer

@@ -70,6 +70,10 @@ class VirtualStore:
             raise _unavailable(error) from error
         return command.read(reply)
 
+    async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        """See `slotqueue.protocols.Store.run_acknowledged`: no replica of Redis is asked for."""
+        return await self.run(command), ""
+
     async def close(self) -> None:
         """Close the connections."""
         await self.client.aclose()
@@ -95,6 +99,10 @@ class BlockingVirtualStore:
             raise _unavailable(error) from error
         return command.read(reply)
 
+    def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        """See `slotqueue.protocols.SyncStore.run_acknowledged`: no replica of Redis is asked for."""
+        return self.run(command), ""
+
     def close(self) -> None:
         """Close the connections."""
         self.client.close()
@@ -119,8 +127,8 @@ class ImmediateStore:
         return self._store.run(command)
 
     async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
-        """See `ReplicaStore.run_acknowledged`: no replica of Redis is asked for."""
-        return self._store.run(command), ""
+        """See `slotqueue.protocols.Store.run_acknowledged`."""
+        return self._store.run_acknowledged(command)
 
     async def history(self) -> str:
         """See `ReplicaStore.history`: always the same."""

@@ -27,7 +27,7 @@ from tests.connections import desk, documents
 from tests.connections.clusters import replica_of, three_nodes
 from tests.connections.enqueuers import Listing
 from tests.connections.replication import in_step
-from tests.connections.steps import live_a_life, opened
+from tests.connections.steps import live_a_life, opened, opened_blocking
 from tests.servers import Server
 
 TAGGED = "{ran}"
@@ -180,6 +180,12 @@ async def test_replicas_are_waited_for_at_the_node_of_the_namespace(cluster: str
     async with opened(cluster, TAGGED, replicas_to_ack=1) as store:
         say = store.verbs.register(Process("r1"), [], epoch="e", is_last=True)
         answer, doubt = await store.run_acknowledged(say)
+        assert answer.epoch == "e"
+        assert doubt == "0 of 1 replicas of Redis acknowledged the claim within 1 s"
+    for node in nodes:
+        node.ask("SCRIPT FLUSH")
+    with opened_blocking(cluster, TAGGED, replicas_to_ack=1) as blocking:
+        answer, doubt = blocking.run_acknowledged(say)
         assert answer.epoch == "e"
         assert doubt == "0 of 1 replicas of Redis acknowledged the claim within 1 s"
 

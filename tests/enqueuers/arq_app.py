@@ -116,7 +116,7 @@ if APP["is_guarded"]:
         namespace=namespace,
         open_guard=lambda worker: AsyncGuard(
             worker,
-            AsyncStore(url, namespace),
+            AsyncStore(url, namespace, replicas_to_ack=APP["replicas_to_ack"]),
             open_heartbeat_store=lambda: BlockingStore(url, namespace),
             emit=events,
         ),

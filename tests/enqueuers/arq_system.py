@@ -35,7 +35,13 @@ class ArqSystem:
         return ArqEnqueuer(RedisSettings.from_dsn(self.broker_url))
 
     async def start(
-        self, *, namespace: str = "ran", is_guarded: bool = True, tries: int | None = None, **settings: Any
+        self,
+        *,
+        namespace: str = "ran",
+        is_guarded: bool = True,
+        tries: int | None = None,
+        replicas_to_ack: int = 0,
+        **settings: Any,
     ) -> WorkerProcess:
         """See `System.start`; `settings` go into the worker's settings class, `functions` to `arq.func` by name."""
         if tries is not None:
@@ -45,6 +51,7 @@ class ArqSystem:
             "store_url": self.store_url,
             "namespace": namespace,
             "is_guarded": is_guarded,
+            "replicas_to_ack": replicas_to_ack,
             "functions": settings.pop("functions", {}),
             "settings": {"poll_delay": 0.05, "job_timeout": 20, **settings},
         }

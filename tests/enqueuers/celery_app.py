@@ -25,7 +25,12 @@ app.conf.update(APP["conf"])
 if APP.get("finalize_first"):
     app.finalize()
 if APP["is_guarded"]:
-    slots = SlotQueue(APP["store_url"], namespace=APP["namespace"], enqueuer=CeleryEnqueuer(app))
+    slots = SlotQueue(
+        APP["store_url"],
+        namespace=APP["namespace"],
+        enqueuer=CeleryEnqueuer(app),
+        replicas_to_ack=APP["replicas_to_ack"],
+    )
 
 delivery.AWAY_MS = 2_000  # a message that found the store away comes back sooner than in the field
 

@@ -84,6 +84,7 @@ class CelerySystem:
         namespace: str = "ran",
         is_guarded: bool = True,
         tries: int | None = None,  # Celery has no such limit of its own
+        replicas_to_ack: int = 0,
         pool: str = "prefork",
         concurrency: int = 1,
         module: str = "tests.enqueuers.celery_app",
@@ -97,6 +98,7 @@ class CelerySystem:
             "store_url": self.store_url,
             "namespace": namespace,
             "is_guarded": is_guarded,
+            "replicas_to_ack": replicas_to_ack,
             "conf": {"task_default_queue": self.queue, "worker_prefetch_multiplier": 1, **conf},
             **(environment or {}),
         }

@@ -80,7 +80,7 @@ def mends() -> None:
 
 
 async def main() -> None:
-    systems = WorkerSystems(APP["store_url"], APP["namespace"], Events())
+    systems = WorkerSystems(APP["store_url"], APP["namespace"], Events(), replicas_to_ack=APP["replicas_to_ack"])
     for task in (quick, tells, slow, blocks, fails, fails_long, mends):
         systems.in_process.add(task.__name__, task)
     systems.take_in(systems.in_process)

@@ -38,11 +38,16 @@ class InProcessSystem:
         return Forwarding(self)
 
     async def start(
-        self, *, namespace: str = "ran", is_guarded: bool = True, tries: int | None = None
+        self, *, namespace: str = "ran", is_guarded: bool = True, tries: int | None = None, replicas_to_ack: int = 0
     ) -> WorkerProcess:
         """See `System.start`; the process is always guarded, and nothing but the sweep tries again."""
         assert is_guarded
-        app = {"effects_url": self.effects_url, "store_url": self.store_url, "namespace": namespace}
+        app = {
+            "effects_url": self.effects_url,
+            "store_url": self.store_url,
+            "namespace": namespace,
+            "replicas_to_ack": replicas_to_ack,
+        }
         command = [sys.executable, "-m", "tests.enqueuers.inprocess_app"]
         worker = WorkerProcess(command, app, self._folder / f"process-{len(self.workers)}.log")
         self.workers.append(worker)

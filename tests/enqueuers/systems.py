@@ -103,7 +103,7 @@ class System(Protocol):
         ...
 
     async def start(
-        self, *, namespace: str = "ran", is_guarded: bool = True, tries: int | None = None
+        self, *, namespace: str = "ran", is_guarded: bool = True, tries: int | None = None, replicas_to_ack: int = 0
     ) -> WorkerProcess:
         """Start a worker and wait until it takes messages, and, guarded, until it is enlisted.
 
@@ -111,6 +111,7 @@ class System(Protocol):
             namespace: which the worker knows.
             is_guarded: whether slotqueue is connected to it at all.
             tries: how often the system itself runs a message before it gives up, None for its default.
+            replicas_to_ack: how many replicas of the store must acknowledge a begin.
         """
         ...
 

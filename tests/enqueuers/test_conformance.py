@@ -242,6 +242,22 @@ async def test_no_slot_runs_while_the_store_is_away(
     assert await bench_apart.effects(message.slip.key) == ["ran"]
 
 
+@pytest.mark.parametrize("system_apart", ["inprocess", "arq", "celery-redis"], indirect=True)
+async def test_no_slot_runs_before_a_replica_of_the_store_has_its_begin(
+    system_apart: System, bench_apart: Bench, own_server: Server
+) -> None:
+    worker = await system_apart.start(replicas_to_ack=1)
+    key = await bench_apart.fire("quick", on_crash="skip")
+    await eventually(lambda: "0 of 1 replicas of Redis acknowledged the begin within 1 s" in worker.text())
+    await bench_apart.wait_for(key, "postponed")
+    assert await bench_apart.effects(key) == []
+    own_server.ask("CONFIG SET repl-diskless-sync-delay 0")
+    with Server(options=["--replicaof", "127.0.0.1", str(own_server.port)]):
+        await bench_apart.wait_for(key, "done", sweeping=True)
+    assert await bench_apart.effects(key) == ["ran"]
+    assert (await bench_apart.record(key)).get("spent", "0") == "0"
+
+
 async def test_the_end_of_a_run_is_written_once_the_store_is_back(
     system_apart: System, bench_apart: Bench, own_server: Server
 ) -> None:

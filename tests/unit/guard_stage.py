@@ -67,6 +67,8 @@ class Script:
         self.waiting: set[str] = set()
         self.arrived, self.go = threading.Event(), threading.Event()
         self.closed = 0
+        self.doubt = ""
+        """What stands against trusting an answer that replicas of Redis were to acknowledge."""
 
     async def has_arrived(self) -> None:
         """Wait until a verb waits for its answer."""
@@ -112,6 +114,9 @@ class ScriptedStore:
             await asyncio.to_thread(self.script.go.wait, 5)
         return cast("T", self.script.answer(command))
 
+    async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        return await self.run(command), self.script.doubt
+
     async def close(self) -> None:
         self.script.closed += 1
 
@@ -128,6 +133,9 @@ class ScriptedSyncStore:
             self.script.arrived.set()
             self.script.go.wait(5)
         return cast("T", self.script.answer(command))
+
+    def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
+        return self.run(command), self.script.doubt
 
     def close(self) -> None:
         self.script.closed += 1

@@ -14,7 +14,7 @@ from slotqueue.answers import Dropped, Verdict, Word
 from slotqueue.current import current_slot
 from slotqueue.errors import NotInSlot, StoreUnavailable
 from slotqueue.guard import AsyncGuard
-from slotqueue.guard_events import EndUnwritten, LeaseLost, MessageDropped, RunBegan, RunDone, RunFailed
+from slotqueue.guard_events import EndUnwritten, LeaseLost, MessageDropped, RunBegan, RunDone, RunFailed, RunPostponed
 from slotqueue.hold import AsyncHold, Fail, Postpone, describe
 from slotqueue.protocols import ANY_FENCE
 from tests.unit.guard_stage import AWAY, Script, async_guard, slip
@@ -68,6 +68,32 @@ async def test_the_next_delivery_of_a_begin_without_an_answer_finds_its_own_leas
         with pytest.raises(StoreUnavailable):
             await guard.begin(slip(), from_fence=ANY_FENCE, patience=0)
     assert len({run.token for _, run in script.asked}) == 1
+
+
+@pytest.mark.parametrize("handed_back", [Verdict(Word.YES), Verdict(Word.STALE), AWAY])
+async def test_a_begin_that_a_failover_may_forget_is_handed_back_and_its_message_too(
+    handed_back: Verdict | StoreUnavailable,
+) -> None:
+    script, events = Script(postpone=[handed_back]), list[object]()
+    script.doubt = "0 of 1 replicas"
+    async with guarding(script, events) as guard:
+        with pytest.raises(StoreUnavailable):
+            await guard.begin(slip(), from_fence=ANY_FENCE, patience=0)
+        script.doubt = ""
+        async with await held(guard):
+            pass
+    assert script.verbs_asked() == ["begin", "postpone", "begin", "finish"]
+    assert len({run.token for verb, run, *_ in script.asked if verb == "begin"}) == 1, "it finds its own lease"
+    told = [event for event in events if isinstance(event, RunPostponed)]
+    assert told == [RunPostponed(slip().key, "digest", "0 of 1 replicas", 0)] * (handed_back == Verdict(Word.YES))
+
+
+async def test_an_answer_that_lets_nothing_run_needs_no_acknowledgement() -> None:
+    script = Script(begin=[Dropped(Word.DONE)])
+    script.doubt = "0 of 1 replicas"
+    async with guarding(script) as guard:
+        assert await guard.begin(slip(), from_fence=ANY_FENCE) == Dropped(Word.DONE)
+    assert script.verbs_asked() == ["begin"]
 
 
 async def test_a_store_that_stays_away_ends_the_begin_in_time() -> None:

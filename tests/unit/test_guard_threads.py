@@ -51,6 +51,20 @@ def test_a_normal_end_finishes_and_an_error_fails() -> None:
     assert script.verbs_asked() == ["begin", "finish", "begin", "fail"]
 
 
+@pytest.mark.parametrize("handed_back", [Verdict(Word.YES), AWAY])
+def test_a_begin_that_a_failover_may_forget_is_handed_back(handed_back: Verdict | StoreUnavailable) -> None:
+    script = Script(postpone=[handed_back])
+    script.doubt = "0 of 1 replicas"
+    with guarding(script) as guard:
+        with pytest.raises(StoreUnavailable):
+            guard.begin(slip(), from_fence="", patience=0)
+        script.doubt = ""
+        with held(guard):
+            pass
+    assert script.verbs_asked() == ["begin", "postpone", "begin", "finish"]
+    assert len({run.token for verb, run, *_ in script.asked if verb == "begin"}) == 1
+
+
 def test_a_begin_is_repeated_and_then_handed_back() -> None:
     script = Script(begin=[AWAY, Dropped(Word.OVER), AWAY])
     with guarding(script) as guard:
