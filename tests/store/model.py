@@ -298,7 +298,7 @@ class Model:
         record.waits_since, record.is_unsent = now, True
         slot.owner = slot.owner or "alice"
         if is_blocked:
-            record.state = "held"
+            record.state, record.until = "held", now  # the long life of what has ended is over
             self._put_off(slot, record, now + NEXT_SWEEP)
             return "held"
         record.state = "claimed"

@@ -193,6 +193,7 @@ def test_a_retried_slot_may_be_held(stage: Stage, orders: Orders) -> None:
     job = stage.job(overlap="hold")
     out = stage.claimed(job)
     assert retried(stage, orders, slip.key) == Answer("held", f"overlap: {out.key} was claimed")
+    assert stage.redis.pttl(f"{slip.key}:record") <= stage.redis.pttl("ran:open"), "or nobody would find it any more"
     stage.lose(out.key)
     assert stage.swept(slip.key).word is Word.ENQUEUE
 

@@ -24,6 +24,7 @@ end
 -- Claimed or held, as the others of its job stand. `n` is a number that no queue is given: the sweep counts one on.
 local function send_out(slot, terms, fire, before, n)
   redis.call('HSET', slot.record, 'state', 'claimed', 'n', n, 'waits', now, 'unsent', 1, 'before', before)
+  redis.call('PEXPIRE', slot.record, terms.retention)  -- an ended one lives longer than the index of open slots may
   redis.call('ZADD', slot.index, fire, slot.tail)
   live(slot.index, math.max(terms.history, KEEP_DEAD))
   if terms.overlap ~= 'a' then
