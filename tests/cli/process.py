@@ -8,6 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.stopwatch import Stopwatch
+
+
+def _is_pending(number: int, status: str) -> bool:
+    masks = [line.split()[1] for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
 
 class Started:
     """`slotqueue ARGS` as a process of its own, its output in files."""
@@ -32,7 +39,7 @@ class Started:
     def err(self) -> str:
         return self._err.read_text()
 
-    def wait_for(self, text: str, seconds: float = 20.0) -> None:
+    def wait_for(self, text: str, seconds: float = 40.0) -> None:
         """Wait until the output, either one, holds a text."""
         until = time.monotonic() + seconds
         while text not in self.out + self.err:
@@ -41,11 +48,21 @@ class Started:
             time.sleep(0.01)
 
     def stop(self, number: int) -> tuple[int, float]:
-        """Send a signal; return the exit code and how many seconds the process took to leave."""
-        began = time.monotonic()
+        """Send a signal; return the exit code and how many seconds of a `Stopwatch` the process took to leave."""
+        with Stopwatch() as watch:
+            self.process.send_signal(number)
+            code = self.process.wait(30)
+        return code, watch.seconds
+
+    def hear(self, number: int) -> None:
+        """Send a signal, and wait until the process has taken it: another one of its kind is lost before that."""
         self.process.send_signal(number)
-        code = self.process.wait(15)
-        return code, time.monotonic() - began
+        status = Path(f"/proc/{self.process.pid}/status")
+        until = time.monotonic() + 15
+        while time.monotonic() < until:
+            time.sleep(0.3)
+            if not status.exists() or not _is_pending(number, status.read_text()):
+                return
 
     def close(self) -> None:
         if self.process.poll() is None:

@@ -35,8 +35,8 @@ def test_ctrl_c_is_130_without_a_word_of_clicks(write_app: WriteApp, start: Star
 def test_a_tick_finishes_the_enqueue_in_hand(
     write_app: WriteApp, start: Start, stage: Stage, redis_url: str, number: int, code: int
 ) -> None:
-    write_app(EVERY_MINUTE + "fake.seconds = 1.0\n", redis_url)
-    assert start("tick", "app:slots").process.wait(20) == 0
+    write_app(EVERY_MINUTE + "fake.seconds = 3\n", redis_url)
+    assert start("tick", "app:slots").process.wait(40) == 0
     known_for(stage, "ping", MINUTE)
     tick = start("tick", "app:slots")
     tick.wait_for("enqueuing ran:ping:")
@@ -67,7 +67,7 @@ def test_a_tick_hands_its_functions_back_where_loops_know_no_signals_and_there_i
     write_app: WriteApp, start: Start, stage: Stage, redis_url: str
 ) -> None:
     write_app(WITHOUT + HERE, redis_url)
-    assert start("tick", "app:slots").process.wait(20) == 0
+    assert start("tick", "app:slots").process.wait(40) == 0
     known_for(stage, "ping", MINUTE)
     tick = start("tick", "app:slots")
     tick.wait_for("running")
@@ -111,4 +111,4 @@ def test_a_reader_that_has_seen_enough_is_no_error(write_app: WriteApp, folder: 
         assert run.stderr is not None
         run.stdout.close()
         assert run.stderr.read() == b""
-        assert run.wait(20) == 0
+        assert run.wait(40) == 0

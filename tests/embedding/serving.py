@@ -10,12 +10,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import redis
 
 from tests.servers import free_port
+from tests.stopwatch import Stopwatch
 from tests.waiting import wait_until
 
 BIN = Path(sys.executable).parent
@@ -89,11 +89,11 @@ class Serving:
         wait_until(lambda: self.get(path) == status, why=self.text)
 
     def terminate(self) -> float:
-        """Ask for an orderly end; returns how many seconds it took."""
-        began = monotonic()
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
-        return monotonic() - began
+        """Ask for an orderly end; returns how many seconds of a `Stopwatch` it took."""
+        with Stopwatch() as watch:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(30)
+        return watch.seconds
 
     def close(self) -> None:
         if self.process.poll() is None:

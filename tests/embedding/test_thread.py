@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -17,6 +16,7 @@ import pytest
 from slotqueue import ConfigurationError, Every, Policy, SlotQueue
 from slotqueue.events import Event, LoopDied, PassFailed, SlotClaimed, StoreLost
 from slotqueue.ticker import Ticker
+from tests.stopwatch import Stopwatch
 from tests.waiting import wait_until
 
 
@@ -45,9 +45,9 @@ def test_it_ticks_beside_the_application_in_one_thread(slots: SlotQueue) -> None
     assert _threads() == 1
     assert ran.wait(15)
     assert slots.is_ready
-    began = time.monotonic()
-    assert slots.stop_thread()
-    assert time.monotonic() - began < 5
+    with Stopwatch() as watch:
+        assert slots.stop_thread()
+    assert watch.seconds < 5
     assert (_threads(), slots.is_ready) == (0, False)
 
 
@@ -81,7 +81,9 @@ def test_jobs_come_and_go_from_another_thread(slots: SlotQueue) -> None:
     assert ran.wait(15)
     slots.remove("job")
     ran.clear()
-    assert not ran.wait(1.5)
+    if ran.wait(1.5):  # it was about to run
+        ran.clear()
+        assert not ran.wait(1.5)
 
 
 def test_a_ticker_that_dies_is_critical_and_not_ready(
@@ -164,6 +166,6 @@ def test_a_process_that_exits_leaves_the_registry(redis_url: str) -> None:
         while not slots.is_ready:
             time.sleep(0.02)
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
     with redis.Redis.from_url(redis_url) as client:
         assert client.hlen("ran:replicas") == 0

@@ -9,7 +9,6 @@ import re
 import socket
 import socketserver
 import threading
-import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from slotqueue.protocols import Process
 from slotqueue.store import AsyncStore, BlockingStore
 from slotqueue.store.connections import safe_url
 from tests.servers import Server
+from tests.stopwatch import Stopwatch
 from tests.store.stage import Stage
 
 BOUND_S = 15.0
@@ -107,13 +107,13 @@ async def test_a_server_that_was_restarted_is_found_again(own_server: Server) ->
 async def test_a_refused_connection_is_unavailable_at_once_and_says_where(own_server: Server) -> None:
     own_server.stop()
     where = rf"Redis at redis://127\.0\.0\.1:{own_server.port}/0: "
-    begin = time.monotonic()
-    store, blocking = AsyncStore(own_server.url, "ran"), BlockingStore(own_server.url, "ran")
-    with pytest.raises(StoreUnavailable, match=where):
-        await _ask(store)
-    with pytest.raises(StoreUnavailable, match=where):
-        _ask_blocking(blocking)
-    assert time.monotonic() - begin < BOUND_S
+    with Stopwatch() as watch:
+        store, blocking = AsyncStore(own_server.url, "ran"), BlockingStore(own_server.url, "ran")
+        with pytest.raises(StoreUnavailable, match=where):
+            await _ask(store)
+        with pytest.raises(StoreUnavailable, match=where):
+            _ask_blocking(blocking)
+    assert watch.seconds < BOUND_S
     await store.close()
 
 
@@ -127,20 +127,18 @@ def _black_hole() -> Iterator[str]:
 async def test_a_black_hole_is_unavailable_in_bounded_time() -> None:
     with _black_hole() as url:
         store = AsyncStore(url, "ran")
-        begin = time.monotonic()
-        with pytest.raises(StoreUnavailable):
+        with Stopwatch() as watch, pytest.raises(StoreUnavailable):
             await _ask(store)
-        assert time.monotonic() - begin < BOUND_S
+        assert watch.seconds < BOUND_S
         await store.close()
 
 
 def test_a_black_hole_is_unavailable_in_bounded_time_for_a_thread() -> None:
     with _black_hole() as url:
         store = BlockingStore(url, "ran")
-        begin = time.monotonic()
-        with pytest.raises(StoreUnavailable):
+        with Stopwatch() as watch, pytest.raises(StoreUnavailable):
             _ask_blocking(store)
-        assert time.monotonic() - begin < BOUND_S
+        assert watch.seconds < BOUND_S
         store.close()
 
 
@@ -149,10 +147,9 @@ async def test_a_server_that_stops_answering_is_unavailable_and_recovers(own_ser
     store = AsyncStore(own_server.url, "ran")
     await _ask(store)
     own_server.pause()
-    begin = time.monotonic()
-    with pytest.raises(StoreUnavailable):
+    with Stopwatch() as watch, pytest.raises(StoreUnavailable):
         await _ask(store)
-    assert time.monotonic() - begin < BOUND_S
+    assert watch.seconds < BOUND_S
     own_server.resume()
     await _ask(store)
     await store.close()
@@ -364,7 +361,7 @@ def test_a_forked_child_has_a_connection_of_its_own(blocking: BlockingStore) -> 
     children = [context.Process(target=_ids_after_fork, args=(blocking, answers)) for _ in range(3)]
     for child in children:
         child.start()
-    found = dict(answers.get(timeout=20) for _ in children)
+    found = dict(answers.get(timeout=60) for _ in children)
     for child in children:
         child.join(20)
         assert child.exitcode == 0
@@ -396,7 +393,7 @@ def test_a_forked_child_has_an_async_connection_of_its_own(redis_url: str) -> No
         mine = int(await store.client.client_id())
         child = context.Process(target=_use_async_after_fork, args=(store, answers))
         child.start()
-        theirs = await asyncio.to_thread(answers.get, timeout=20)
+        theirs = await asyncio.to_thread(answers.get, timeout=60)
         await asyncio.to_thread(child.join, 20)
         assert child.exitcode == 0
         await _ask(store)
