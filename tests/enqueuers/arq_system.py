@@ -53,14 +53,14 @@ class ArqSystem:
             "is_guarded": is_guarded,
             "replicas_to_ack": replicas_to_ack,
             "functions": settings.pop("functions", {}),
-            "settings": {"poll_delay": 0.05, "job_timeout": 20, **settings},
+            "settings": {"poll_delay": 0.05, "job_timeout": 120, **settings},
         }
         command = [sys.executable, "-m", "arq", "tests.enqueuers.arq_app.WorkerSettings"]
         worker = WorkerProcess(command, app, self._folder / f"worker-{len(self._workers)}.log")
         self._workers.append(worker)
         expected = "enlisted" if is_guarded else "redis_version"
         try:
-            await eventually(lambda: expected in worker.text() or not worker.is_alive)
+            await eventually(lambda: expected in worker.text() or not worker.is_alive, within=40)
         finally:
             assert worker.is_alive, worker.text()
         return worker

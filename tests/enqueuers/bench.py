@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tests.enqueuers.systems import System
 
 PERIOD = timedelta(hours=1)
+SHORT = 1.5
+"""A lease that a test waits for, seconds; others outlive any pause of the machine."""
 _names = itertools.count(1)
 
 
@@ -57,7 +59,7 @@ class Bench:
     # ---- what a replica does
 
     def job(self, task: str, *, kwargs: dict[str, Any] | None = None, args: tuple[Any, ...] = (), **policy: Any) -> Job:
-        fields = {"on_crash": "complete", "lease": 1.5, **policy}
+        fields = {"on_crash": "complete", "lease": 60, **policy}
         name = f"job-{next(_names)}"
         job = Job(
             name=name,
@@ -125,6 +127,10 @@ class Bench:
         """Make an open slot overdue now: some deadlines are minutes away."""
         assert await self.redis.zadd(f"{self.namespace}:open", {key: 1}, xx=True, ch=True)
 
+    async def let_go(self) -> None:
+        """Let every `slow` task end, those to come as well."""
+        await self._effects.set("go", 1)
+
     # ---- what became of it
 
     async def record(self, key: str) -> dict[str, str]:
@@ -134,7 +140,7 @@ class Bench:
     async def state(self, key: str) -> str | None:
         return (await self.record(key)).get("state")
 
-    async def wait_for(self, key: str, *states: str, sweeping: bool = False, within: float = 15.0) -> dict[str, str]:
+    async def wait_for(self, key: str, *states: str, sweeping: bool = False, within: float = 40.0) -> dict[str, str]:
         """Wait until the slot is in one of these states, and return its record."""
 
         async def record() -> dict[str, str] | None:
@@ -163,10 +169,12 @@ class Bench:
     async def marks(self, key: str) -> list[dict[str, Any]]:
         return [json.loads(each) for each in await self._effects.lrange(f"effects:{key}", 0, -1)]
 
-    async def wait_for_effect(self, key: str, *expected: str, within: float = 15.0) -> None:
+    async def wait_for_effect(self, key: str, *expected: str, sweeping: bool = False, within: float = 40.0) -> None:
         """Wait until exactly these marks are there, in this order."""
 
         async def are_there() -> bool:
+            if sweeping:
+                await self.sweep()
             return await self.effects(key) == list(expected)
 
         try:

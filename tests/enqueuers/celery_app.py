@@ -37,12 +37,17 @@ delivery.AWAY_MS = 2_000  # a message that found the store away comes back soone
 _effects: dict[int, Any] = {}
 
 
-def mark(task: Any, what: str) -> None:
-    """Leave a mark; with a connection of this very process."""
+def effects() -> Any:
+    """A connection of this very process."""
     if os.getpid() not in _effects:
         _effects[os.getpid()] = redis.Redis.from_url(APP["effects_url"])
+    return _effects[os.getpid()]
+
+
+def mark(task: Any, what: str) -> None:
+    """Leave a mark."""
     about = {"what": what, "try": task.request.retries + 1, "pid": os.getpid()}
-    _effects[os.getpid()].rpush(f"effects:{task.request.id}", json.dumps(about))
+    effects().rpush(f"effects:{task.request.id}", json.dumps(about))
 
 
 @app.task(bind=True, name="quick")
@@ -80,7 +85,9 @@ def tells(self: Any, **kwargs: object) -> None:
 @app.task(bind=True, name="slow")
 def slow(self: Any, seconds: float) -> None:
     mark(self, "began")
-    time.sleep(seconds)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not effects().exists("go"):
+        time.sleep(0.05)
     mark(self, "ended")
 
 

@@ -112,7 +112,7 @@ class CelerySystem:
         self._workers.append(worker)
         expected = "enlisted" if is_guarded else " ready."
         try:
-            await eventually(lambda: expected in worker.text() or not worker.is_alive, within=30)
+            await eventually(lambda: expected in worker.text() or not worker.is_alive, within=50)
         finally:
             assert worker.is_alive, worker.text()
         return worker
@@ -125,6 +125,10 @@ class CelerySystem:
         """What the result backend holds of a task id; PENDING where nothing."""
         found: dict[str, Any] = self.app.backend.get_task_meta(key, cache=False)
         return found
+
+    def has_succeeded(self, key: str) -> bool:
+        """Whether the result backend has a result."""
+        return bool(self.result(key)["status"] == "SUCCESS")
 
     def restore_unacknowledged(self, visibility_timeout: float) -> None:
         """Do what each consumer of a Redis broker does now and then: give back what was not acknowledged in time."""

@@ -52,7 +52,7 @@ class InProcessSystem:
         worker = WorkerProcess(command, app, self._folder / f"process-{len(self.workers)}.log")
         self.workers.append(worker)
         try:
-            await eventually(lambda: "enlisted" in worker.text() or not worker.is_alive)
+            await eventually(lambda: "enlisted" in worker.text() or not worker.is_alive, within=40)
         finally:
             assert worker.is_alive, worker.text()
         return worker
@@ -86,7 +86,7 @@ class Forwarding:
             return [Refused("no process is there")] * len(messages)
         inbox = f"inprocess:{alive[-1].pid}"
         await self._redis.rpush(inbox, pickle.dumps(list(messages)))
-        answer = await self._redis.blpop([f"{inbox}:answers"], timeout=3)
+        answer = await self._redis.blpop([f"{inbox}:answers"], timeout=15)
         if answer is None:
             return [Refused("the process does not answer", is_sent_possible=True)] * len(messages)
         answers: list[Delivery] = pickle.loads(answer[1])

@@ -3,10 +3,12 @@
 A system starts real worker processes by the system's own command line. The workers' module has these tasks; each marks
 what it does in the list `effects:<message id>` of the Redis at `effects_url`:
 
-- `quick`: "ran".                            - `slow`, `seconds`: "began", waits as the system's code does, "ended".
+- `quick`: "ran".                            - `slow`, `seconds`: "began", waits until the key `go` is there, "ended".
 - `tells`: the current slot, as its mark.    - `blocks`, `seconds`: "began", blocks the thread, "ended".
 - `fails`: "failing", an error each time.    - `mends`: "failing" at the first attempt, "ran" later.
 - `fails_long`: an error of 5 KB.            - `retries`, `times`, `delay`: "retrying" through the system, then "ran".
+
+`slow` waits as the system's code does, for so many seconds at most: a test lets it go when it has seen what it wants.
 """
 
 from __future__ import annotations
@@ -65,6 +67,10 @@ class WorkerProcess:
     def text(self) -> str:
         return self.log.read_text(errors="replace")
 
+    async def says(self, what: str) -> None:
+        """Wait until its log has this."""
+        await eventually(lambda: what in self.text(), why=f"{self.log.name} says {what!r}")
+
     def terminate(self) -> None:
         """Ask for an orderly end."""
         self._process.send_signal(signal.SIGTERM)
@@ -80,7 +86,7 @@ class WorkerProcess:
     def thaw(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
-    async def ended(self, within: float = 15.0) -> None:
+    async def ended(self, within: float = 40.0) -> None:
         await eventually(lambda: not self.is_alive, within=within)
 
     def close(self) -> None:

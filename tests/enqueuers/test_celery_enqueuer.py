@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import celery
@@ -25,6 +24,7 @@ from slotqueue.policy import terms_of
 from slotqueue.slots import to_ms
 from tests.rabbitmq import RabbitMQ, taken
 from tests.servers import Server, free_port
+from tests.stopwatch import Stopwatch
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.processes
@@ -88,20 +88,21 @@ def broker_url(request: pytest.FixtureRequest, redis_url: str) -> str:
 async def timed(enqueuer: CeleryEnqueuer, messages: list[Message]) -> tuple[list[Delivery], float, float]:
     """The answers, the seconds they took, and for how long at most the event loop did not turn meanwhile."""
     gaps: list[float] = []
+    with Stopwatch() as watch:
 
-    async def turn() -> None:
-        while True:
-            before = monotonic()
-            await asyncio.sleep(0.01)
-            gaps.append(monotonic() - before)
+        async def turn() -> None:
+            while True:
+                before = watch.seconds
+                await asyncio.sleep(0.01)
+                gaps.append(watch.seconds - before)
 
-    turning = asyncio.create_task(turn())
-    await asyncio.sleep(0.02)  # or it would measure nothing of a loop that stands still at once
-    before = monotonic()
-    answers = await enqueuer.enqueue(messages)
-    seconds = monotonic() - before
-    await asyncio.sleep(0.02)
-    turning.cancel()
+        turning = asyncio.create_task(turn())
+        await asyncio.sleep(0.02)  # or it would measure nothing of a loop that stands still at once
+        before = watch.seconds
+        answers = await enqueuer.enqueue(messages)
+        seconds = watch.seconds - before
+        await asyncio.sleep(0.02)
+        turning.cancel()
     return list(answers), seconds, max(gaps, default=0.0)
 
 

@@ -12,7 +12,7 @@ from tests.enqueuers.bench import Bench
 from tests.enqueuers.celery_system import CelerySystem
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(150)]
 
 
 # ---- ends that the task's own process reports
@@ -22,7 +22,8 @@ async def test_the_countdown_of_a_retry_is_the_deadline(celery_redis: CelerySyst
     await celery_redis.start()
     key = await celery_redis_bench.fire("retries", kwargs={"times": 1, "delay": 30})
     record = await celery_redis_bench.wait_for(key, "postponed")
-    assert 20 < int(record["waits"]) / 1000 - time.time() <= 31
+    waits = int(record["waits"]) - int(record["began"])
+    assert 29_000 < waits < 45_000, "30 s from when the task said so"
 
 
 async def test_a_retry_carries_the_fence_of_the_run_that_sent_it(
@@ -83,7 +84,7 @@ async def test_a_task_that_goes_on_in_the_place_of_another_ends_its_slot_and_wha
         record = await celery_redis_bench.wait_for(key, ended)
         assert record.get("spent", "0") == ("1" if ended == "dead" else "0")
         assert await celery_redis_bench.effects(key) == ["replacing", effect]
-        assert f"{key} postponed by 500 ms: another task goes on in its place" in worker.text()
+        await worker.says(f"{key} postponed by 500 ms: another task goes on in its place")
     strangers = [
         await celery_redis_bench.fire("replaces", kwargs={"by": "elsewhere"}),
         chained := await celery_redis_bench.fire("replaces", kwargs={"by": "chain"}),
@@ -97,7 +98,7 @@ async def test_a_task_that_goes_on_in_the_place_of_another_ends_its_slot_and_wha
 
 
 async def test_a_soft_time_limit_is_a_failure(celery_redis: CelerySystem, celery_redis_bench: Bench) -> None:
-    await celery_redis.start(task_soft_time_limit=1)
+    await celery_redis.start(task_soft_time_limit=2)
     record = await celery_redis_bench.wait_for(await celery_redis_bench.fire("slow", kwargs={"seconds": 20}), "dead")
     assert "SoftTimeLimitExceeded" in record["error"]
 
@@ -123,7 +124,7 @@ async def test_a_rejected_message_is_a_failure_unless_the_broker_has_it_again(
 
 
 async def test_a_hard_time_limit_is_a_failure(celery_system: CelerySystem, celery_bench: Bench) -> None:
-    await celery_system.start(task_time_limit=1)
+    await celery_system.start(task_time_limit=2)
     record = await celery_bench.wait_for(await celery_bench.fire("slow", kwargs={"seconds": 20}, lease=60), "dead")
     assert record["error"].startswith("TimeLimitExceeded")
     assert record["spent"] == "1"
@@ -142,17 +143,19 @@ async def test_a_killed_pool_process_whose_message_returns_spends_an_attempt_whe
 ) -> None:
     await celery_system.start(task_acks_late=True, task_reject_on_worker_lost=True)
     key = await celery_bench.fire("dies", max_attempts=2, lease=1)
-    record = await celery_bench.wait_for(key, "dead", sweeping=True, within=30)
+    record = await celery_bench.wait_for(key, "dead", sweeping=True)
     assert record["spent"] == "2"
     assert await celery_bench.effects(key) == ["began", "began"]
 
 
 async def test_a_revoked_message_is_rejected(celery_system: CelerySystem, celery_bench: Bench) -> None:
-    await celery_system.start()
-    first = await celery_bench.fire("slow", kwargs={"seconds": 2})
+    worker = await celery_system.start()
+    first = await celery_bench.fire("slow", kwargs={"seconds": 100})
     await celery_bench.wait_for_effect(first, "began")
     key = await celery_bench.fire("quick")
     await asyncio.to_thread(celery_system.app.control.revoke, key)
+    await eventually(lambda: "flagged as revoked" in worker.text())
+    await celery_bench.let_go()
     record = await celery_bench.wait_for(key, "dead")
     assert record["error"] == "revoked in Celery"
     assert await celery_bench.effects(key) == []
@@ -160,7 +163,7 @@ async def test_a_revoked_message_is_rejected(celery_system: CelerySystem, celery
 
 async def test_a_terminated_run_is_a_failure(celery_redis: CelerySystem, celery_redis_bench: Bench) -> None:
     await celery_redis.start()
-    key = await celery_redis_bench.fire("slow", kwargs={"seconds": 30}, lease=60)
+    key = await celery_redis_bench.fire("slow", kwargs={"seconds": 100}, lease=60)
     await celery_redis_bench.wait_for_effect(key, "began")
     await asyncio.to_thread(celery_redis.app.control.revoke, key, terminate=True)
     record = await celery_redis_bench.wait_for(key, "dead")
@@ -170,10 +173,13 @@ async def test_a_terminated_run_is_a_failure(celery_redis: CelerySystem, celery_
 async def test_a_message_that_expires_at_the_worker_is_rejected(
     celery_system: CelerySystem, celery_bench: Bench
 ) -> None:
-    await celery_system.start()
-    busy = await celery_bench.fire("slow", kwargs={"seconds": 2.5})
+    worker = await celery_system.start()
+    busy = await celery_bench.fire("slow", kwargs={"seconds": 100})
     await celery_bench.wait_for_effect(busy, "began")
     key = await send_expiring(celery_bench)
+    await eventually(lambda: f"{key}] received" in worker.text())
+    await asyncio.sleep(LIFE)
+    await celery_bench.let_go()
     record = await celery_bench.wait_for(key, "dead")
     assert "expired" in record["error"]
     assert await celery_bench.effects(key) == []
@@ -186,7 +192,7 @@ async def test_a_message_that_expires_in_a_rabbitmq_queue_is_missed_by_nobody_bu
         pytest.skip("Redis expires nothing by itself")
     await celery_bench.redis.zadd("ran:tasks", {"celery:quick": 10**14})
     key = await send_expiring(celery_bench)
-    await asyncio.sleep(2)  # the message's time to live
+    await asyncio.sleep(LIFE + 0.5)
     await celery_system.start()
     other = await celery_bench.fire("quick")
     await celery_bench.wait_for(other, "done")
@@ -195,11 +201,15 @@ async def test_a_message_that_expires_in_a_rabbitmq_queue_is_missed_by_nobody_bu
     assert len(await celery_bench.sweep()) == 1
 
 
+LIFE = 2.5
+"""Seconds for which a message lives that expires."""
+
+
 async def send_expiring(bench: Bench) -> str:
-    """Enqueue a slot whose message lives for about a second."""
+    """Enqueue a slot whose message lives for `LIFE`."""
     message = await bench.claim("quick")
     about_now = (time.time() * 1000 - message.slip.fire) / 1000
-    await bench.enqueuer.enqueue([replace(message, options={"expires": about_now + 1.2})])
+    await bench.enqueuer.enqueue([replace(message, options={"expires": about_now + LIFE})])
     await bench.store.run(bench.store.verbs.confirm([message.slip]))
     return message.slip.key
 
@@ -229,9 +239,10 @@ async def test_the_state_started_is_stored_where_it_is_asked_for(
     celery_redis: CelerySystem, celery_redis_bench: Bench
 ) -> None:
     await celery_redis.start(task_track_started=True, concurrency=2)
-    key = await celery_redis_bench.fire("slow", kwargs={"seconds": 2})
-    await celery_redis.send_plainly("slow", "plain", seconds=2)
+    key = await celery_redis_bench.fire("slow", kwargs={"seconds": 100})
+    await celery_redis.send_plainly("slow", "plain", seconds=100)
     await eventually(lambda: celery_redis.result(key)["status"] == celery_redis.result("plain")["status"] == "STARTED")
+    await celery_redis_bench.let_go()
     await celery_redis_bench.wait_for(key, "done")
 
 
@@ -241,11 +252,12 @@ async def test_a_visibility_timeout_shorter_than_the_job_repeats_nothing(
     options = {"visibility_timeout": 1}
     starts = [celery_redis.start(task_acks_late=True, broker_transport_options=options) for _ in range(2)]
     workers = await asyncio.gather(*starts)
-    key = await celery_redis_bench.fire("slow", kwargs={"seconds": 4}, on_crash="skip", lease=1)
+    key = await celery_redis_bench.fire("slow", kwargs={"seconds": 100}, on_crash="skip")
     await celery_redis_bench.wait_for_effect(key, "began")
     await asyncio.sleep(1.5)  # past the visibility timeout
     await asyncio.to_thread(celery_redis.restore_unacknowledged, 1)
     await eventually(lambda: any("is being run" in worker.text() for worker in workers))
+    await celery_redis_bench.let_go()
     await celery_redis_bench.wait_for(key, "done", sweeping=True)
     assert await celery_redis_bench.effects(key) == ["began", "ended"]
 

@@ -11,7 +11,7 @@ import pytest
 from slotqueue.answers import Word
 from slotqueue.messages import Accepted
 from slotqueue.slots import parse_key
-from tests.enqueuers.bench import PERIOD, Bench
+from tests.enqueuers.bench import PERIOD, SHORT, Bench
 from tests.enqueuers.conftest import QUEUES
 from tests.enqueuers.systems import System
 from tests.servers import Server
@@ -141,7 +141,7 @@ async def test_of_a_job_that_may_not_overlap_a_slot_waits_or_is_skipped_while_an
     system: System, bench: Bench
 ) -> None:
     await system.start()
-    forbidding = bench.job("retries", kwargs={"times": 1, "delay": 2}, overlap="forbid")
+    forbidding = bench.job("retries", kwargs={"times": 1, "delay": 4}, overlap="forbid")
     holding = bench.job("slow", kwargs={"seconds": 0.7}, overlap="hold")
     _, retried = await bench.claim_of(forbidding, minutes_ago=1)
     _, ran = await bench.claim_of(holding, minutes_ago=1)
@@ -164,18 +164,20 @@ async def test_of_a_job_that_may_not_overlap_a_slot_waits_or_is_skipped_while_an
 
 async def test_a_killed_workers_slot_is_completed_by_another(system: System, bench: Bench) -> None:
     victim = await system.start(tries=1)
-    key = await bench.fire("slow", kwargs={"seconds": 1.5})
+    key = await bench.fire("slow", kwargs={"seconds": 100}, lease=SHORT)
     await bench.wait_for_effect(key, "began")
     victim.kill()
     await system.start(tries=1)
-    record = await bench.wait_for(key, "done", sweeping=True)
+    await bench.wait_for_effect(key, "began", "began", sweeping=True)
+    await bench.let_go()
+    record = await bench.wait_for(key, "done")
     assert record["spent"] == "1"
     assert await bench.effects(key) == ["began", "began", "ended"]
 
 
 async def test_a_killed_workers_slot_is_lost_where_a_repeat_would_be_worse(system: System, bench: Bench) -> None:
     victim = await system.start()
-    key = await bench.fire("slow", kwargs={"seconds": 3}, on_crash="skip")
+    key = await bench.fire("slow", kwargs={"seconds": 100}, on_crash="skip", lease=SHORT)
     await bench.wait_for_effect(key, "began")
     victim.kill()
     await system.start()
@@ -188,7 +190,7 @@ async def test_a_stopped_worker_hands_its_slot_back(system: System, bench: Bench
     if not system.stops_running:
         pytest.skip(f"{system.kind} lets running tasks finish: test_celery_shutdown has what it does")
     leaving = await system.start(tries=1)
-    key = await bench.fire("slow", kwargs={"seconds": 30}, on_crash=on_crash)
+    key = await bench.fire("slow", kwargs={"seconds": 100}, on_crash=on_crash)
     await bench.wait_for_effect(key, "began")
     leaving.terminate()
     await bench.wait_for(key, "postponed")
@@ -202,7 +204,7 @@ async def test_a_stopped_worker_hands_its_slot_back(system: System, bench: Bench
 
 async def test_code_that_blocks_the_worker_keeps_its_lease(system: System, bench: Bench) -> None:
     await system.start()
-    key = await bench.fire("blocks", kwargs={"seconds": 3}, lease=1)
+    key = await bench.fire("blocks", kwargs={"seconds": 3.5}, lease=3)
     await bench.wait_for_effect(key, "began")
     record = await bench.wait_for(key, "done", sweeping=True)
     assert record.get("spent", "0") == "0"
@@ -211,14 +213,16 @@ async def test_code_that_blocks_the_worker_keeps_its_lease(system: System, bench
 
 async def test_a_frozen_worker_that_was_taken_over_ends_without_a_word(system: System, bench: Bench) -> None:
     frozen = await system.start()
-    key = await bench.fire("slow", kwargs={"seconds": 2.5})
+    key = await bench.fire("slow", kwargs={"seconds": 100}, lease=SHORT)
     await bench.wait_for_effect(key, "began")
     frozen.freeze()
     taken = await eventually(bench.sweep)
     assert taken[0].word is Word.ENQUEUE
     frozen.thaw()
     await eventually(lambda: "lost the lease" in frozen.text())
-    record = await bench.wait_for(key, "done", sweeping=True)
+    await bench.wait_for_effect(key, "began", "began", sweeping=True)
+    await bench.let_go()
+    record = await bench.wait_for(key, "done")
     assert record["spent"] == "1"
     assert await bench.effects(key) == ["began", "began", "ended"]
 
@@ -238,7 +242,7 @@ async def test_no_slot_runs_while_the_store_is_away(
     await eventually(lambda: "message handed back" in worker.text())
     assert await bench_apart.effects(message.slip.key) == []
     own_server.resume()
-    await bench_apart.wait_for(message.slip.key, "done", within=30)
+    await bench_apart.wait_for(message.slip.key, "done")
     assert await bench_apart.effects(message.slip.key) == ["ran"]
 
 
@@ -262,9 +266,10 @@ async def test_the_end_of_a_run_is_written_once_the_store_is_back(
     system_apart: System, bench_apart: Bench, own_server: Server
 ) -> None:
     await system_apart.start()
-    key = await bench_apart.fire("slow", kwargs={"seconds": 0.5}, lease=60)
+    key = await bench_apart.fire("slow", kwargs={"seconds": 100})
     await bench_apart.wait_for_effect(key, "began")
     own_server.pause()
+    await bench_apart.let_go()
     await bench_apart.wait_for_effect(key, "began", "ended")
     await asyncio.sleep(3.5)  # past a few tries; the store is away, so there is nothing to wait for
     own_server.resume()
@@ -275,10 +280,10 @@ async def test_a_run_is_cancelled_when_its_lease_cannot_be_renewed(
     system_apart: System, bench_apart: Bench, own_server: Server
 ) -> None:
     worker = await system_apart.start()
-    key = await bench_apart.fire("slow", kwargs={"seconds": 8}, lease=2)
+    key = await bench_apart.fire("slow", kwargs={"seconds": 100}, lease=2)
     await bench_apart.wait_for_effect(key, "began")
     own_server.pause()
-    await eventually(lambda: "lost the lease" in worker.text(), within=5)
+    await eventually(lambda: "lost the lease" in worker.text())
     own_server.resume()
     if system_apart.kind == "inprocess":  # nobody but the sweep runs the slot again
         await eventually(bench_apart.sweep)
@@ -290,11 +295,12 @@ async def test_a_run_that_must_not_be_repeated_goes_on_without_its_lease(
     system_apart: System, bench_apart: Bench, own_server: Server
 ) -> None:
     worker = await system_apart.start()
-    key = await bench_apart.fire("slow", kwargs={"seconds": 4}, lease=1, on_crash="skip")
+    key = await bench_apart.fire("slow", kwargs={"seconds": 100}, lease=1, on_crash="skip")
     await bench_apart.wait_for_effect(key, "began")
     own_server.pause()
-    await eventually(lambda: "lost the lease" in worker.text(), within=5)
+    await eventually(lambda: "lost the lease" in worker.text())
     own_server.resume()
+    await bench_apart.let_go()
     await bench_apart.wait_for(key, "done")
     assert await bench_apart.effects(key) == ["began", "ended"]
 

@@ -21,6 +21,7 @@ from slotqueue.enqueuers.inprocess import InProcessEnqueuer
 from slotqueue.events import Event, JobUnknown, SlotClaimed
 from slotqueue.guard_events import JobRaised, RunBegan, RunDone, RunFailed, RunLeftBehind, RunPostponed
 from tests.servers import Server
+from tests.stopwatch import Stopwatch
 from tests.waiting import eventually
 
 
@@ -132,8 +133,8 @@ async def test_what_is_over_the_limit_waits_its_turn_and_keeps_its_place(apps: A
 
         return run
 
-    for name in ("a", "b", "c"):
-        slots.job(Every(seconds=1), name=name)(function(name))
+    for name in ("a", "b", "c"):  # nothing is caught up: that is another order
+        slots.job(Every(seconds=1), name=name, lookback=0)(function(name))
     async with slots:
         await eventually(lambda: len(order) >= 9)
     assert order == sorted(order, key=lambda entry: entry[0])
@@ -148,10 +149,10 @@ async def test_a_pass_by_hand_is_over_when_its_functions_are(apps: Apps) -> None
         await asyncio.sleep(0.2)
         ran.append(current_slot().key)
 
-    while not (await slots.tick())["won"]:
+    while not (won := (await slots.tick())["won"]):
         assert ran == []
         await asyncio.sleep(0.1)
-    assert len(ran) == len(apps.told(RunDone)) == 1
+    assert len(ran) == len(apps.told(RunDone)) == won
 
 
 # ---- ends that are none of the best
@@ -196,9 +197,9 @@ async def test_a_replica_that_stops_hands_back_what_runs_and_what_waits(apps: Ap
 
     await leaving.start()
     await eventually(lambda: len(apps.told(SlotClaimed)) >= 2 and began)
-    started = time.monotonic()
-    await leaving.stop()
-    assert time.monotonic() - started < 5
+    with Stopwatch() as watch:
+        await leaving.stop()
+    assert watch.seconds < 5
     assert [event.key for event in apps.told(RunPostponed)] == began
     assert await apps.redis.hlen("ran:workers") == 0
 
@@ -207,7 +208,7 @@ async def test_a_replica_that_stops_hands_back_what_runs_and_what_waits(apps: Ap
     staying.job(Every(seconds=1), name="long")(lambda: again.append(current_slot().key))
     await staying.start()
     handed_back = {event.key for event in apps.told(SlotClaimed) if event.replica.startswith("leaving")}
-    await eventually(lambda: handed_back <= set(again), within=5)
+    await eventually(lambda: handed_back <= set(again))
     assert apps.told(JobUnknown) == []
     for key in handed_back:
         assert (await apps.reaches(key, "done")).get("spent", "0") == "0"
@@ -231,9 +232,9 @@ async def test_a_thread_outlives_the_stop_and_only_a_repeat_that_is_wanted_follo
     slots.job(Every(seconds=1), name="deaf")(functools.partial(release.wait, 20))
     await slots.start()
     await eventually(lambda: apps.told(RunBegan))
-    started = time.monotonic()
-    await slots.stop()
-    assert time.monotonic() - started < 5
+    with Stopwatch() as watch:
+        await slots.stop()
+    assert watch.seconds < 5
     key = apps.told(RunBegan)[0].key
     assert (await apps.record(key))["state"] == state
     assert apps.told(RunLeftBehind)[0].is_handed_back == (on_crash == "complete")
@@ -256,9 +257,9 @@ async def test_a_replica_stops_in_time_while_the_store_is_away(apart: Apps, own_
     await slots.start()
     await eventually(lambda: apart.told(RunBegan))
     own_server.pause()
-    started = time.monotonic()
-    await slots.stop()
-    assert time.monotonic() - started < 5
+    with Stopwatch() as watch:
+        await slots.stop()
+    assert watch.seconds < 5
     own_server.resume()
 
 
@@ -352,4 +353,4 @@ def test_no_worker_system_needs_to_be_installed(redis_url: str) -> None:
 
         asyncio.run(slots.run(done))
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)

@@ -72,7 +72,7 @@ class Script:
 
     async def has_arrived(self) -> None:
         """Wait until a verb waits for its answer."""
-        assert await asyncio.to_thread(self.arrived.wait, 5)
+        assert await asyncio.to_thread(self.arrived.wait, 30)
 
     def verbs_asked(self, *, but: tuple[str, ...] = ("heartbeat",)) -> list[str]:
         return [verb for verb, *_ in self.asked if verb not in but]
@@ -111,7 +111,7 @@ class ScriptedStore:
     async def run(self, command: Command[T]) -> T:
         if command.script in self.script.waiting:
             self.script.arrived.set()
-            await asyncio.to_thread(self.script.go.wait, 5)
+            await asyncio.to_thread(self.script.go.wait, 20)
         return cast("T", self.script.answer(command))
 
     async def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:
@@ -131,7 +131,7 @@ class ScriptedSyncStore:
     def run(self, command: Command[T]) -> T:
         if command.script in self.script.waiting:
             self.script.arrived.set()
-            self.script.go.wait(5)
+            self.script.go.wait(20)
         return cast("T", self.script.answer(command))
 
     def run_acknowledged(self, command: Command[T]) -> tuple[T, str]:

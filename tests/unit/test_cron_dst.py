@@ -191,7 +191,7 @@ def test_the_zone_of_the_host_changes_nothing(host: str) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
     expected = []
     for expression, tz, start, end, fire_times in LISTS:
