@@ -11,7 +11,7 @@ from tests.load import PATIENCE
 
 
 async def eventually(
-    what: Callable[[], Any], *, within: float = 15.0, pause: float = 0.02, why: str | Callable[[], str] = ""
+    what: Callable[[], Any], *, within: float = 40.0, pause: float = 0.02, why: str | Callable[[], str] = ""
 ) -> Any:
     """Wait until `what` returns, or awaits to, something true, and return that.
 
@@ -33,7 +33,7 @@ async def eventually(
 
 
 def wait_until(
-    what: Callable[[], Any], *, within: float = 25.0, pause: float = 0.02, why: str | Callable[[], str] = ""
+    what: Callable[[], Any], *, within: float = 50.0, pause: float = 0.02, why: str | Callable[[], str] = ""
 ) -> Any:
     """Do the same as `eventually` in a thread of its own: it blocks."""
     deadline = time.monotonic() + within * PATIENCE

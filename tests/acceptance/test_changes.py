@@ -55,14 +55,14 @@ async def test_a_shortened_schedule_owes_none_of_the_slots_it_would_have_had(app
     await old.tick()
     await old.stop()
     new = apps.new()
-    new.add("report", Every(seconds=1), lookback=3)
-    assert not await new.tick()
+    new.add("report", Every(seconds=1), lookback=60)
     deployed = fleet.now()
-    await fleet.next_second()
     counts = await new.tick()
-    assert counts["won"] == counts["offered"] == len(fleet.keys("report"))
+    await fleet.next_second()
+    counts += await new.tick()
+    assert counts["won"] == counts["offered"] == len(fleet.keys("report")) > 0
     fires = [int(fleet.record(key)["fire"]) / 1000 for key in fleet.keys("report")]
-    assert min(fires) > deployed - 0.1
+    assert min(fires) > deployed
     assert not apps.told(SlotsMissed)
     assert not fleet.redis.exists("ran:report:missed")
 
@@ -135,10 +135,12 @@ async def test_a_slot_that_a_deploy_straddled_is_enqueued_once_with_its_own_time
     new, other = apps.new(), apps.new()
     for app in (new, other):
         app.add("report", Every(seconds=2), lookback=3)
-    counts = [await app.tick() for app in (new, other)]
-    assert [each["won"] for each in counts] == [1, 0]
-    (key,) = fleet.redis.zrange("arq:queue", 0, -1)
-    assert key == key_at("ran", "report", from_ms(straddled * 1000))
+    for app in (new, other):
+        await app.tick()
+    key = key_at("ran", "report", from_ms(straddled * 1000))
+    claimed = [event.key for event in apps.told(SlotClaimed)]
+    assert claimed.count(key) == 1
+    assert sorted(claimed) == sorted(set(claimed)) == sorted(fleet.redis.zrange("arq:queue", 0, -1))
     slip = _slip(fleet, key)
     assert slip.fire == straddled * 1000
     assert slip.start == straddled * 1000 - 2000
@@ -237,9 +239,14 @@ async def test_a_job_is_its_name_whatever_else_changes(apps: Apps, new_fleet: Ne
         await app.stop()
     changed = apps.new()
     changed.add("mail", Every(seconds=2, offset=1))
-    assert not await changed.tick()
+    before = set(fleet.keys("mail"))
+    deployed = fleet.now()
+    await changed.tick()
     await fleet.passes(fleet.now() + 2.1)
     await changed.tick()
+    fires = [int(fleet.record(key)["fire"]) for key in set(fleet.keys("mail")) - before]
+    assert fires
+    assert all(fire > deployed * 1000 and fire % 2000 == 1000 for fire in fires), "nothing is owed from before"
 
     assert jobs[0].version == jobs[1].version != jobs[2].version
     assert jobs[2].version == jobs[3].version, "how far to look back concerns no slot"
@@ -247,4 +254,3 @@ async def test_a_job_is_its_name_whatever_else_changes(apps: Apps, new_fleet: Ne
     claimed = [event.key for event in apps.told(SlotClaimed)]
     assert len(claimed) == len(set(claimed)) >= 5
     assert sorted(fleet.redis.zrange("arq:queue", 0, -1)) == sorted(claimed)
-    assert int(fleet.record(fleet.keys("mail")[-1])["fire"]) % 2000 == 1000

@@ -21,19 +21,20 @@ from tests.waiting import eventually
 @pytest.mark.processes
 @pytest.mark.parametrize("policy", ["complete", "skip"])
 async def test_a_claim_that_nobody_enqueued_is_sent_by_another_replica_and_blocks_no_later_slot(
-    policy: str, new_fleet: NewFleet, hand: Hand
+    policy: str, new_fleet: NewFleet, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Case 1, procrastinate-org/procrastinate#1495: killed between recording the slot and creating the message."""
     fleet = new_fleet(jobs=[{"name": "mail", "every": 1, "on_crash": policy}], sweep_every=0.2)
     await fleet.are_ready(fleet.worker())
     job = hand.job("mail", timedelta(seconds=1), on_crash=policy)
+    monkeypatch.setattr("slotqueue.store.commands.GRACE_MS", 60_000)  # longer than this takes anywhere
     (message,) = hand.claim(job, hand.latest(job))
     key = message.slip.key
     await fleet.are_ready(fleet.replica("survivor"))
     await fleet.has_slots("mail", 2)
-    assert fleet.state(key) == "claimed", "its grace of 10 s is not over"
+    assert fleet.state(key) == "claimed", "its grace is not over"
     fleet.let_deadline_pass(key)
-    record = await fleet.reaches(key, "done", within=3)
+    record = await fleet.reaches(key, "done")
     later = await fleet.has_slots("mail", 4)
     assert record["by"] == "by-hand"
     assert record["n"] == "1"
@@ -140,11 +141,12 @@ async def test_a_killed_workers_slot_runs_once_more_within_lease_and_sweep(new_f
 
     Case 2, kagkarlsson/db-scheduler#365: a slow job, five sweeps long, is not taken for a dead one.
     """
-    job = {"name": "mail", "every": 3600, "task": "slow", "kwargs": {"seconds": 6}, "lease": 1, "lookback": 0}
+    job = {"name": "mail", "every": 3600, "task": "slow", "kwargs": {"seconds": 60}, "lease": 1, "lookback": 0}
     fleet = new_fleet(jobs=[job], sweep_every=0.3, worker={"job_timeout": 300})
-    await fleet.are_ready(victim := fleet.worker("victim"), fleet.replica("replica"))
+    workers = [fleet.worker(name) for name in ("one", "other")]
+    await fleet.are_ready(*workers, fleet.replica("replica"))
     hand = Hand(fleet.url)
-    mine = hand.job("mail", timedelta(hours=1), task="slow")
+    mine = hand.job("mail", timedelta(hours=1), task="slow", lease=1)
     (message,) = hand.claim(mine, hand.latest(mine))
     hand.close()
     key = message.slip.key
@@ -154,16 +156,15 @@ async def test_a_killed_workers_slot_runs_once_more_within_lease_and_sweep(new_f
     sent, deadline = fleet.record(key)["n"], fleet.redis.zscore("ran:open", key)
     await eventually(lambda: fleet.redis.zscore("ran:open", key) > deadline + 1000, why="the lease is renewed")
     assert (fleet.record(key)["n"], fleet.state(key)) == (sent, "running")
-    await fleet.are_ready(fleet.worker("successor"))  # before the death, so that its start is not measured
-    assert fleet.state(key) == "running"
-    victim.kill()
+    next(worker for worker in workers if worker.pid == fleet.marks(key)[0]["pid"]).kill()
     killed_at = fleet.now()
     assert fleet.redis.zscore("ran:open", key) is not None, "the waiting slot is listed"
     await eventually(lambda: fleet.runs(key) == 2)
     taken_over = [event for event in fleet.events("SlotTakenOver") if event["before"] == "running"]
     assert len(taken_over) == 1
     began = int(fleet.record(key)["began"]) / 1000
-    assert began - killed_at < 1 + 0.36 + 2, "the lease, a sweep, and the poll of the worker"
+    assert began - killed_at < 10, "the lease, a sweep, and the poll of the worker: a second or two, and not 310"
+    fleet.let_go()
     await fleet.reaches(key, "done")
     assert fleet.runs(key) == 2
     assert fleet.record(key)["spent"] == "1"
@@ -181,4 +182,4 @@ async def test_open_slots_of_a_stopped_worker_pool_are_not_sent_again(apps: Apps
     for _ in range(20):
         await app.sweep()
     assert not apps.told(SlotTakenOver)
-    assert fleet.redis.zcard("arq:queue") in (1, 2)
+    assert set(fleet.redis.zrange("arq:queue", 0, -1)) == set(fleet.keys("mail")) != set()

@@ -98,7 +98,7 @@ def await_charges(url: str, slots: int = 3) -> None:
     client = redis.Redis.from_url(url, decode_responses=True)
     try:
         wanted = cast("int", client.llen("ledger")) + 2 * slots
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while cast("int", client.llen("ledger")) < wanted and time.monotonic() < until:
             time.sleep(0.05)
         charged = cast("list[str]", client.lrange("ledger", 0, wanted - 1))

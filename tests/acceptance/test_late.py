@@ -35,14 +35,14 @@ async def test_a_message_past_its_time_is_recorded_as_expired_and_one_without_ru
     fleet = new_fleet(jobs=[])
     fleet.redis.zadd("ran:tasks", {"arq:quick": 10**14})
     await fleet.next_second()
-    strict = hand.job("strict", timedelta(seconds=1), expires=1)
+    strict = hand.job("strict", timedelta(seconds=1), expires=3)
     plain = hand.job("plain", timedelta(seconds=1))
     keys = {}
     for job in (strict, plain):
         (message,) = hand.claim(job, hand.latest(job))
         keys[job.name] = await _enqueue(fleet, hand, message)
     assert {fleet.state(key) for key in keys.values()} == {"queued"}
-    await fleet.passes(fleet.now() + 2)
+    await fleet.passes(fleet.now() + 3)
     await fleet.are_ready(fleet.worker())
 
     record = await fleet.reaches(keys["strict"], "skipped")

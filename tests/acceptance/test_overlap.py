@@ -27,6 +27,10 @@ def _runs(fleet: Fleet, job: str) -> list[tuple[int, int, str]]:
     )
 
 
+def _said_of_skipped(fleet: Fleet, job: str) -> list[str]:
+    return [event["why"] for event in fleet.events("SlotSkipped") if event["job"] == job]
+
+
 async def test_of_a_job_longer_than_its_period_no_two_slots_run_at_once(new_fleet: NewFleet) -> None:
     fleet = new_fleet(jobs=[_job("forbid"), _job("hold", max_held=2)], sweep_every=0.2)
     await fleet.are_ready(fleet.worker())
@@ -49,8 +53,8 @@ async def test_of_a_job_longer_than_its_period_no_two_slots_run_at_once(new_flee
             assert record["behind"] in record["why"]
     held = [key for *_, key in _runs(fleet, "hold")]
     assert held == sorted(held), "by fire time"
+    await eventually(lambda: fleet.events("SlotLetGo"), why="it is told a moment after it is so")
     let_go = [event["key"] for event in fleet.events("SlotLetGo")]
     assert set(let_go) <= {event["key"] for event in fleet.events("SlotHeld")}
-    assert let_go
-    assert any("overlap" in event["why"] for event in fleet.events("SlotSkipped") if event["job"] == "forbid")
+    await eventually(lambda: any("overlap" in why for why in _said_of_skipped(fleet, "forbid")))
     assert not fleet.events("SlotTakenOver")

@@ -32,7 +32,7 @@ class Printing:
         self._queue: Queue[str] = Queue()
         Thread(target=self._read, daemon=True).start()
 
-    def await_line(self, part: str, seconds: float = 25) -> str:
+    def await_line(self, part: str, seconds: float = 60) -> str:
         until = monotonic() + seconds
         while (left := until - monotonic()) > 0:
             try:
@@ -46,7 +46,7 @@ class Printing:
 
     def stop(self) -> int:
         self.process.terminate()
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=30)
 
     def _read(self) -> None:
         assert self.process.stdout

@@ -357,5 +357,5 @@ def test_the_example_of_the_document_runs(redis_url: str) -> None:
     assert example
     code = example[1].replace("redis://localhost:6379/0", redis_url)
     for expected in (["rolling up"] * 4 + ["sending the digest"], []):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
         assert done.stdout.splitlines() == expected

@@ -31,9 +31,11 @@ async def test_two_versions_side_by_side_decide_the_union_of_their_slots_once_ea
     """Real processes: both versions run for a while, then the old one is told to go."""
     fleet = new_fleet(sweep_every=0.2, claim_spread=0.05)
     worker = fleet.worker()
-    both: dict[str, Any] = {"name": "both", "every": 1}
+    both: dict[str, Any] = {"name": "both", "every": 1, "lookback": 30}
     old, new = (
-        fleet.replica(name, jobs=[{**both, "kwargs": {"of": name}}, {"name": f"only {name}", "every": 1}])
+        fleet.replica(
+            name, jobs=[{**both, "kwargs": {"of": name}}, {"name": f"only {name}", "every": 1, "lookback": 30}]
+        )
         for name in ("old", "new")
     )
     await fleet.are_ready(worker, old, new)

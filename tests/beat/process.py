@@ -22,7 +22,7 @@ BEAT = ("beat", "-S", "slotqueue.beat.SlotScheduler", "-l", "INFO")
 WORKER = ("worker", "-l", "INFO", "-c", "2", "--without-mingle", "--without-gossip")
 
 
-def eventually(holds: Callable[[], object], *, within: float = 20.0, what: str = "it") -> None:
+def eventually(holds: Callable[[], object], *, within: float = 40.0, what: str = "it") -> None:
     until = time.monotonic() + within
     while not holds():
         assert time.monotonic() < until, f"{what} did not come within {within} s"
@@ -51,7 +51,7 @@ class CeleryProcess:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def wait_for(self, text: str, within: float = 30.0) -> None:
+    def wait_for(self, text: str, within: float = 50.0) -> None:
         eventually(lambda: text in self.log or not self.is_alive, within=within, what=repr(text))
         assert text in self.log, self.log
 
@@ -63,7 +63,7 @@ class CeleryProcess:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(10)
 
-    def stop(self, number: int = signal.SIGTERM, within: float = 15.0) -> tuple[int, float]:
+    def stop(self, number: int = signal.SIGTERM, within: float = 40.0) -> tuple[int, float]:
         """Ask for an orderly end; the exit code and the seconds it took."""
         began = time.monotonic()
         self.send(number)

@@ -109,7 +109,7 @@ def test_a_slot_whose_beat_died_after_the_claim_is_sent_by_another_beat_where_it
     eventually(fleet.sent, what="a first message")
     key = key_at("ran", "each second", from_ms((int(fleet.now()) - 100) * 1000))
     _claimed_by_a_dead_beat(fleet, key)
-    eventually(lambda: fleet.sent()[key] == 1, within=30, what="the slot of the dead beat")
+    eventually(lambda: fleet.sent()[key] == 1, within=60, what="the slot of the dead beat")
     assert fleet.record(key)["n"] == "1"
 
 
@@ -118,7 +118,7 @@ def test_a_slot_whose_beat_died_after_the_claim_is_named_lost_where_nobody_can_t
     eventually(fleet.sent, what="a first message")
     key = key_at("ran", "each second", from_ms((int(fleet.now()) - 100) * 1000))
     _claimed_by_a_dead_beat(fleet, key)
-    eventually(lambda: fleet.record(key)["state"] == "lost", within=30, what="the verdict")
+    eventually(lambda: fleet.record(key)["state"] == "lost", within=60, what="the verdict")
     assert fleet.sent()[key] == 0
     assert "vanished" in fleet.record(key)["why"]
 

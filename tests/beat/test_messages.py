@@ -13,7 +13,7 @@ from tests.proxy import Proxy
 from tests.rabbitmq import RabbitMQ, taken
 from tests.servers import Server
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(150)]
 
 
 def test_the_message_is_the_one_that_beat_would_send(fleet: Fleet) -> None:

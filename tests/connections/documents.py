@@ -35,7 +35,7 @@ async def starts(name: str, places: Mapping[str, str]) -> SlotQueue:
     """Run a block, and see its `slots` get ready; returns them, stopped."""
     slots = run(name, places)["slots"]
     assert isinstance(slots, SlotQueue)
-    async with slots, asyncio.timeout(15):
+    async with slots, asyncio.timeout(40):
         while not slots.is_ready:  # noqa: ASYNC110 - readiness has no event of its own
             await asyncio.sleep(0.02)
     return slots

@@ -18,7 +18,7 @@ class Listing:
         self.messages: list[Message] = []
         self._new: asyncio.Queue[Message] = asyncio.Queue()
 
-    async def next(self, seconds: float = 15) -> Message:
+    async def next(self, seconds: float = 40) -> Message:
         """Wait for the next message."""
         return await asyncio.wait_for(self._new.get(), seconds)
 

@@ -26,7 +26,7 @@ def in_step(primary: Server) -> None:
     await_that(lambda: _is_in_step(primary.ask("INFO replication")), "the replica is not in step")
 
 
-def await_that(is_so: Callable[[], bool], otherwise: str, seconds: float = 15) -> None:
+def await_that(is_so: Callable[[], bool], otherwise: str, seconds: float = 40) -> None:
     """Look until it is so."""
     deadline = time.monotonic() + seconds
     while not is_so():

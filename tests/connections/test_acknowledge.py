@@ -58,9 +58,9 @@ async def test_a_slot_is_enqueued_once_a_replica_has_its_claim_and_put_off_until
             assert replica.ask(f"GET {first.slip.key}") == primary.ask(f"GET {first.slip.key}") != ""
             replica.pause()
             while not (refused := _told(events, EnqueueRefused)):
-                await asyncio.wait_for(slots.store.client.ping(), 5)
+                await asyncio.wait_for(slots.store.client.ping(), 30)
             while len(_told(events, EnqueueRefused)) < 2:
-                await asyncio.wait_for(slots.store.client.ping(), 5)
+                await asyncio.wait_for(slots.store.client.ping(), 30)
             so_far = {message.slip.key for message in listing.messages}
             assert [each for each in refused if each.key in so_far] == []
             replica.resume()

@@ -73,7 +73,7 @@ async def test_the_guard_of_another_application_hands_its_messages_back(redis_ur
     guard.start()
     with pytest.raises(StoreUnavailable, match=REFUSED):
         await guard.begin(message.slip, from_fence="", patience=0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(40):
         while not [event for event in events if isinstance(event, HeartbeatTroubled)]:  # noqa: ASYNC110 - a thread tells
             await asyncio.sleep(0.01)
     assert not await shop.store.client.exists("ran:workers")

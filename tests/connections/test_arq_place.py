@@ -24,7 +24,7 @@ async def test_the_guards_of_an_application_with_a_client_connect_as_it_does(red
     slots = SlotQueue(given, enqueuer=ArqEnqueuer(RedisSettings.from_dsn(redis_url)), defaults=Policy(on_crash="skip"))
     guard = slots._systems.open_guard(Process("w1", tasks=("arq:send",)))
     guard.start()
-    async with opened(redis_url) as store, asyncio.timeout(10):
+    async with opened(redis_url) as store, asyncio.timeout(40):
         while not await store.client.hexists("ran:workers", "w1"):  # noqa: ASYNC110 - the heartbeat thread tells nobody
             await asyncio.sleep(0.01)
     await guard.stop()
@@ -59,7 +59,7 @@ async def _run_one_slot(url: str, settings: RedisSettings) -> None:
         functions = (send,)
         redis_settings = settings
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(40):
         while not (await slots.tick())["won"]:  # noqa: ASYNC110 - a pass of its own each time
             await asyncio.sleep(0.05)
     said: dict[str, Any] = dict(get_kwargs(WorkerSettings))  # type: ignore[arg-type]

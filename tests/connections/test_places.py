@@ -149,7 +149,7 @@ def test_a_client_serves_every_event_loop_and_every_forked_child(redis_url: str)
     mine = [asyncio.run(use()), asyncio.run(use())]
     child = context.Process(target=use_in_child, args=(answers,))
     child.start()
-    used = {*mine, answers.get(timeout=20)}
+    used = {*mine, answers.get(timeout=60)}
     child.join(20)
     assert child.exitcode == 0
     assert len(used) == 3

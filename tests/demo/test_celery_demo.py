@@ -49,7 +49,7 @@ def test_ctrl_c_ends_celerys_workers_too(tmp_path: Path) -> None:
         assert len(children) == 3
 
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
 
     assert process.returncode == 128 + signal.SIGINT
     assert err.startswith("Interrupted")

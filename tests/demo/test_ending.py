@@ -25,7 +25,7 @@ def test_a_signal_in_the_middle_leaves_no_process_and_no_file(tmp_path: Path, nu
         assert len(children) == 8
 
         os.killpg(process.pid, number)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
 
     assert process.returncode == 128 + number
     assert err.startswith("Interrupted")
@@ -57,7 +57,7 @@ def test_a_replica_that_dies_without_an_order_ends_the_demo_with_its_last_lines(
         children = children_of(process.pid)
         victim = next(pid for pid, command in children.items() if "slotqueue.demo.replica" in command)
         os.kill(victim, signal.SIGABRT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
 
     assert process.returncode == 1
     assert "ended unexpectedly (signal 6); its last lines:" in err
@@ -70,7 +70,7 @@ def test_it_ends_when_the_demo_itself_is_killed(tmp_path: Path) -> None:
         assert any("claimed by" in line for line in process.stdout)
         children = children_of(process.pid)
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
         crew = [pid for pid, command in children.items() if "slotqueue.demo" in command and "--port" not in command]
         try:

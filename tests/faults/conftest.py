@@ -35,7 +35,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     jobs = [{**job, "requeue_after": 1} for job in JOBS]
     with Server() as server:
         folder = tmp_path_factory.mktemp("here")
-        fleet = Fleet(server.url, folder, jobs=jobs, is_here=True, sweep_every=0.2, grace_ms=1000)
+        fleet = Fleet(server.url, folder, jobs=jobs, is_here=True, lease=1, sweep_every=0.2, grace_ms=1000)
         try:
             fleet.replica("standby", late=0.3)
             yield fleet
@@ -46,7 +46,7 @@ def in_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 def _crew(folder: Path, *, is_guarded: bool) -> Iterator[Fleet]:
     with Server() as server:
-        fleet = Fleet(server.url, folder, jobs=JOBS, is_guarded=is_guarded, sweep_every=0.2, grace_ms=1000)
+        fleet = Fleet(server.url, folder, jobs=JOBS, is_guarded=is_guarded, lease=1, sweep_every=0.2, grace_ms=1000)
         try:
             # The doomed are a little quicker than these two, so that the slots and messages are theirs.
             fleet.worker("survivor", worker={"poll_delay": 0.3})

@@ -21,9 +21,10 @@ from tests.fleet.orders import Arrow
 from tests.load import PATIENCE
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.timeout(150)
 _PERIOD = timedelta(seconds=2)
-_ON_TIME_MS = 1000 * PATIENCE
-"""A slot that had to wait for a grace or a lease of a second would be later."""
+_ON_TIME_MS = 5000 * PATIENCE
+"""arq's own time-outs would be later; whether a grace or a lease was waited for, the record says."""
 _numbers = itertools.count(1)
 _LEFT_TO_ARQ = {Arrow.TAKEN, Arrow.FINISH_UNHEARD}
 
@@ -84,4 +85,4 @@ async def _runs_on_time(fleet: Fleet, key: str) -> None:
     record = fleet.record(key)
     reached = int(record.get("began") or record["queued"])
     assert reached - int(record["fire"]) < _ON_TIME_MS, record
-    assert record.get("n", "0") == "0"
+    assert (record.get("n", "0"), record.get("spent", "0")) == ("0", "0"), "nobody took it over"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from tests.fleet.orders import Arrow, Orders
+from tests.fleet.orders import GO, Arrow, Orders
 
 orders = Orders.of_this_process()
 if orders.clock_off:
@@ -70,11 +70,16 @@ def tell(event: Event) -> None:
     sys.stdout.flush()
 
 
+def _mortal_enqueuer() -> MortalEnqueuer:
+    is_held = (lambda: not effects.exists(GO)) if orders.holds_enqueue else (lambda: False)
+    return MortalEnqueuer(broker_url, doom, enqueue_ms=orders.enqueue_ms, is_held=is_held)
+
+
 slots = SlotQueue(
     orders.url,
-    enqueuer=MortalLine(doom) if orders.is_here else MortalEnqueuer(broker_url, doom, enqueue_ms=orders.enqueue_ms),
+    enqueuer=MortalLine(doom) if orders.is_here else _mortal_enqueuer(),
     namespace=orders.namespace,
-    defaults=Policy(on_crash="complete", lease=1),
+    defaults=Policy(on_crash="complete", lease=orders.lease),
     replica=orders.name,
     sweep_every=orders.sweep_every,
     claim_spread=orders.claim_spread,
@@ -111,8 +116,11 @@ async def quick(ctx: dict[str, Any], **_kwargs: Any) -> None:
 
 
 async def slow(ctx: dict[str, Any], seconds: float) -> None:
+    """Take so long, or until a test lets it go."""
     count(ctx, "ran")
-    await asyncio.sleep(seconds)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not effects.exists(GO):  # noqa: ASYNC110 - it is another process that lets go
+        await asyncio.sleep(0.05)
     count(ctx, "ended")
 
 
@@ -132,7 +140,7 @@ class WorkerSettings:
     ]
     redis_settings = RedisSettings.from_dsn(broker_url)
     poll_delay = 0.05
-    job_timeout = 20
+    job_timeout = 120
 
 
 for _name, _value in orders.worker.items():

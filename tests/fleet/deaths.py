@@ -62,10 +62,13 @@ class MortalEnqueuer:
 
     kind = ArqEnqueuer.kind
 
-    def __init__(self, broker_url: str, doom: Doom, *, enqueue_ms: float = 0.0) -> None:
+    def __init__(
+        self, broker_url: str, doom: Doom, *, enqueue_ms: float = 0.0, is_held: Callable[[], bool] = lambda: False
+    ) -> None:
         self._arq = ArqEnqueuer(RedisSettings.from_dsn(broker_url))
         self._doom = doom
         self._seconds = enqueue_ms / 1000
+        self._is_held = is_held
         self.use_default = self._arq.use_default
         self.check = self._arq.check
 
@@ -74,6 +77,8 @@ class MortalEnqueuer:
             self._doom.strike(Arrow.CLAIMED, message.slip.key)
         if self._seconds:
             await asyncio.sleep(self._seconds * len(messages))
+        while self._is_held():  # noqa: ASYNC110 - it is another process that lets go
+            await asyncio.sleep(0.02)
         answers = await self._arq.enqueue(messages)
         for message in messages:
             self._doom.strike(Arrow.ENQUEUED, message.slip.key)

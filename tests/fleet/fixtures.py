@@ -51,7 +51,7 @@ class Apps:
 
     def new(self, url: str = "", *, enqueuer: Enqueuer | None = None, **arguments: Any) -> SlotQueue:
         """Make one with arq on the same Redis."""
-        arguments.setdefault("defaults", Policy(on_crash="complete", lease=1))
+        arguments.setdefault("defaults", Policy(on_crash="complete", lease=30))
         app = SlotQueue(url or self.url, enqueuer=enqueuer or ArqEnqueuer(), on_event=self.events.append, **arguments)
         self._made.append(app)
         return app

@@ -14,7 +14,7 @@ from typing import Any
 import redis
 
 from tests.fleet.deaths import STRUCK
-from tests.fleet.orders import VARIABLE, Orders
+from tests.fleet.orders import GO, VARIABLE, Orders
 from tests.waiting import eventually
 
 _ROOT = Path(__file__).parents[2]
@@ -60,12 +60,12 @@ class Child:
         told = [json.loads(line[1:]) for line in whole if line.startswith("@")]
         return [each for each in told if not names or each["event"] in names]
 
-    async def told(self, name: str, *, count: int = 1, within: float = 15.0) -> None:
+    async def told(self, name: str, *, count: int = 1, within: float = 40.0) -> None:
         """Wait until it has told an event so often."""
         await eventually(lambda: len(self.events(name)) >= count or not self.is_alive, within=within, why=name)
         assert len(self.events(name)) >= count, self.text()
 
-    async def ready(self, within: float = 30.0) -> None:
+    async def ready(self, within: float = 50.0) -> None:
         """Wait until it ticks or, a worker, is enlisted; until it listens where it is not guarded."""
         await eventually(
             lambda: self._ready_word in self.text() or not self.is_alive, within=within, why=f"{self.name} is ready"
@@ -85,7 +85,7 @@ class Child:
     def thaw(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
-    async def ended(self, within: float = 15.0) -> int:
+    async def ended(self, within: float = 40.0) -> int:
         """Wait until it is gone, and return its exit code: negative for a signal."""
         await eventually(lambda: not self.is_alive, within=within, why=f"{self.name} ends")
         assert self.exit_code is not None
@@ -191,7 +191,7 @@ class Fleet:
         found = sorted((int(name[5:]), text) for name, text in record.items() if name.startswith("past."))
         return [text.split(" ", 1)[1] for _, text in found]
 
-    async def reaches(self, key: str, *states: str, within: float = 15.0) -> dict[str, str]:
+    async def reaches(self, key: str, *states: str, within: float = 40.0) -> dict[str, str]:
         """Wait until a slot is in one of these states, and return its record."""
         try:
             await eventually(lambda: self.state(key) in states, within=within)
@@ -199,7 +199,7 @@ class Fleet:
             raise AssertionError(f"{key} never {states}: {self.record(key)}, runs {self.marks(key)}") from None
         return self.record(key)
 
-    async def has_slots(self, job: str, count: int, *, state: str = "done", within: float = 30.0) -> list[str]:
+    async def has_slots(self, job: str, count: int, *, state: str = "done", within: float = 50.0) -> list[str]:
         """Wait until so many slots of a job are in this state; returns all of its slots."""
         try:
             await eventually(lambda: self.states(job).count(state) >= count, within=within)
@@ -214,12 +214,16 @@ class Fleet:
         """How often the function of a slot was started, counted by the function itself."""
         return sum(mark["what"] == "ran" for mark in self.marks(key))
 
-    async def struck(self, job: str, within: float = 20.0) -> str:
+    async def struck(self, job: str, within: float = 40.0) -> str:
         """Wait until a doomed process has died; the slot at which it did."""
         key: str = await eventually(lambda: self.redis.hget(STRUCK, job), within=within, why=f"a death at {job}")
         return key
 
     # ---- moving time
+
+    def let_go(self) -> None:
+        """Let slow functions and held enqueues end, those to come as well."""
+        self.redis.set(GO, 1)
 
     def let_deadline_pass(self, key: str) -> None:
         """Make an open slot overdue: some deadlines are minutes away."""

@@ -50,7 +50,7 @@ class Hand:
             task=task,
             kwargs=kwargs or {},
             enqueuer="arq",
-            policy=Policy(**{"on_crash": "complete", "lease": 1, **policy}),
+            policy=Policy(**{"on_crash": "complete", "lease": 30, **policy}),
             period=every,
         )
 

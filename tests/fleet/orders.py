@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any, Self
 
 VARIABLE = "SLOTQUEUE_TEST_ORDERS"
+GO = "go"
+"""Redis key: once it is there, every slow function ends, and every enqueue that is held."""
 
 
 class Arrow(StrEnum):
@@ -35,6 +37,7 @@ class Orders:
         effects_url: where functions count their runs; never through a proxy.
         broker_url: arq's Redis, "" for that of the effects.
         jobs: what goes to `SlotQueue.add`, with `every` and `offset` in seconds, or `cron`, for the schedule.
+        lease: seconds, of jobs that say none; longer than any pause of the machine, where no test waits for its end.
         grace_ms: from a claim to the take-over of a slot that was not enqueued.
         clock_off: seconds that the process's wall clock is ahead.
         suspends: whether its monotonic clock stands still while it is frozen, as that of a machine that sleeps.
@@ -46,6 +49,7 @@ class Orders:
         arrow: where to die; "" for never.
         doomed: the job at whose first slot to die.
         fate: the signal to die of; by SIGSTOP it may come back to life.
+        holds_enqueue: whether an enqueue waits until the test lets it go.
         enqueue_ms: how long an enqueue takes besides, for each message.
         sweep_ms: how long a sweep takes from finding overdue slots to taking them over.
     """
@@ -58,6 +62,7 @@ class Orders:
     namespace: str = "ran"
     sweep_every: float = 0.3
     claim_spread: float = 0.0
+    lease: float = 30
     grace_ms: int = 10_000
     clock_off: float = 0.0
     suspends: bool = False
@@ -69,6 +74,7 @@ class Orders:
     arrow: str = ""
     doomed: str = ""
     fate: str = "SIGKILL"
+    holds_enqueue: bool = False
     enqueue_ms: float = 0.0
     sweep_ms: float = 0.0
 

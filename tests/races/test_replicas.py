@@ -37,7 +37,7 @@ async def test_five_replicas_out_of_step_run_ten_slots_ten_times(new_fleet: NewF
     Case 5, python-arq/arq#196: a job is over and cleaned away before a slower replica looks. Three jobs: 30 slots.
     The guide: compute the key on several replicas with skewed clocks; the claiming replica is recorded.
     """
-    jobs = [{"name": name, "every": 1, "lookback": 5} for name in ("mail", "rollup", "cache")]
+    jobs = [{"name": name, "every": 1, "lookback": 30} for name in ("mail", "rollup", "cache")]
     fleet = new_fleet(jobs=jobs, worker={"keep_result": 0})
     replicas = [
         fleet.replica(f"replica-{i}", clock_off=clock_off, late=late)
@@ -46,7 +46,7 @@ async def test_five_replicas_out_of_step_run_ten_slots_ten_times(new_fleet: NewF
     await fleet.are_ready(fleet.worker(), *replicas)
     slots = {job["name"]: _keys_from(fleet, str(job["name"]), 10) for job in jobs}
     everything = [key for keys in slots.values() for key in keys]
-    await eventually(lambda: all(len(_attempts(fleet, key)) == 5 for key in everything[9::10]), within=30)
+    await eventually(lambda: all(len(_attempts(fleet, key)) == 5 for key in everything[9::10]))
     for key in everything:
         await fleet.reaches(key, "done")
 
@@ -75,10 +75,10 @@ async def test_a_replica_that_takes_the_time_for_later_than_it_is_claims_nothing
 
 async def test_a_replica_that_was_frozen_over_some_slots_runs_none_again(new_fleet: NewFleet) -> None:
     """Case 6, lukas-krecan/ShedLock#132: a replica that wakes up late finds the slots decided, and done."""
-    fleet = new_fleet(jobs=[{"name": "mail", "every": 1}], worker={"keep_result": 0})
+    fleet = new_fleet(jobs=[{"name": "mail", "every": 1, "lookback": 30}], worker={"keep_result": 0})
     await fleet.are_ready(fleet.worker(), frozen := fleet.replica("frozen"), fleet.replica("awake"))
-    keys = _keys_from(fleet, "mail", 4)
     frozen.freeze()
+    keys = _keys_from(fleet, "mail", 4)
     for key in keys:
         await fleet.reaches(key, "done")
     frozen.thaw()
@@ -98,10 +98,9 @@ async def test_a_replica_that_was_frozen_until_claims_and_done_markers_ran_out_r
     jobs = [{"name": "mail", "every": 1, "lookback": 0}]
     fleet = new_fleet(jobs=jobs, worker={"keep_result": 0})
     await fleet.are_ready(fleet.worker(), frozen := fleet.replica("frozen"), fleet.replica("awake"))
-    keys = _keys_from(fleet, "mail", 4)
     frozen.freeze()
-    for key in keys:
-        await fleet.reaches(key, "done")
+    since = fleet.now() + 0.3
+    keys = await eventually(lambda: len(done := _done_since(fleet, "mail", since)) >= 4 and done)
     past = keys[:3]
     for key in past:
         assert fleet.redis.delete(key, f"{key}:done", f"{key}:record") == 3  # as when their time is over
@@ -110,8 +109,14 @@ async def test_a_replica_that_was_frozen_until_claims_and_done_markers_ran_out_r
     await eventually(lambda: "frozen" in _attempts(fleet, after), why="the frozen replica ticks again")
     await fleet.reaches(after, "done")
     assert fleet.redis.exists(*past) == 0
-    assert [fleet.runs(key) for key in [*keys, after]] == [1] * 5
-    assert not fleet.events("SlotsMissed")
+    assert {fleet.runs(key) for key in [*keys, after]} == {1}
+    assert not frozen.events("SlotsMissed")
+
+
+def _done_since(fleet: Fleet, job: str, since: float) -> list[str]:
+    """The slots of a job that were due after `since`, seconds, and are done; oldest first."""
+    later = [key for key in fleet.keys(job) if parse_key(key).fire_time.timestamp() > since]
+    return [key for key in later if fleet.state(key) == "done"]
 
 
 @pytest.mark.parametrize("suspends", [False, True])
@@ -121,13 +126,13 @@ async def test_a_lone_replica_that_was_frozen_catches_up_each_slot_once(new_flee
     Case 20, sibson/redbeat#230: the process stays up, and no exception reaches the top; also where the whole machine
     slept, and the replica's own clock with it.
     """
-    fleet = new_fleet(jobs=[{"name": "mail", "every": 1, "lookback": 10}])
+    fleet = new_fleet(jobs=[{"name": "mail", "every": 1, "lookback": 30}])
     await fleet.are_ready(fleet.worker(), replica := fleet.replica("lone", suspends=suspends))
-    keys = _keys_from(fleet, "mail", 5)
-    await fleet.reaches(keys[0], "done")
+    await fleet.has_slots("mail", 1)
     replica.freeze()
+    keys, before = _keys_from(fleet, "mail", 5), fleet.keys("mail")
     await eventually(lambda: fleet.now() > parse_key(keys[3]).fire_time.timestamp() + 0.2)
-    assert fleet.keys("mail")[-1] == keys[0]
+    assert fleet.keys("mail") == before
     replica.thaw()
     for key in keys:
         await fleet.reaches(key, "done")
@@ -140,36 +145,43 @@ async def test_a_lone_replica_that_was_frozen_catches_up_each_slot_once(new_flee
 async def test_a_lone_replica_that_was_frozen_too_long_says_what_it_missed(new_fleet: NewFleet) -> None:
     fleet = new_fleet(jobs=[{"name": "mail", "every": 1, "lookback": 1}])
     await fleet.are_ready(fleet.worker(), replica := fleet.replica("lone"))
-    keys = _keys_from(fleet, "mail", 6)
-    await fleet.reaches(keys[0], "done")
+    await fleet.has_slots("mail", 1)
     replica.freeze()
+    keys, before = _keys_from(fleet, "mail", 5), fleet.keys("mail")
     await eventually(lambda: fleet.now() > parse_key(keys[4]).fire_time.timestamp() + 0.2)
     replica.thaw()
-    await fleet.reaches(keys[5], "done")
-    known = set(fleet.keys("mail"))
-    (gap,) = fleet.redis.lrange("ran:mail:missed", 0, -1)
-    after, until = (int(number) / 1000 for number in gap.split()[:2])
-    missed = [key for key in keys if after < parse_key(key).fire_time.timestamp() <= until]
-    assert len(missed) in (2, 3), "all but the newest and the one before, whenever it woke up"
-    assert set(keys) - known == set(missed)
-    assert not set(missed) & known
+    (gap,) = await eventually(lambda: fleet.redis.lrange("ran:mail:missed", 0, -1))
+    after, until = (int(number) for number in gap.split()[:2])
+    kept = [key_at("ran", "mail", from_ms(until + 1 + ms)) for ms in (0, 1000)]
+    for key in kept:
+        await fleet.reaches(key, "done")
+    known = fleet.keys("mail")
+    missed = [key_at("ran", "mail", from_ms(ms)) for ms in range(after + 1, until + 1) if ms % 1000 == 0]
+    assert keys[:3] == [key for key in missed if key in keys[:3]], "all but the newest and the one before"
+    assert not set(missed) & set(known)
+    assert known[known.index(before[-1]) + 1 :][:2] == kept
+
+
+def _fires(fleet: Fleet, job: str) -> dict[int, str]:
+    """The slots of a job on record: fire time, seconds -> key."""
+    return {int(parse_key(key).fire_time.timestamp()): key for key in fleet.keys(job)}
 
 
 async def test_two_versions_of_a_schedule_run_the_union_of_their_slots_once_each(new_fleet: NewFleet) -> None:
     """A rolling deploy: every 2 s in the old version, every 3 s in the new; side by side, then the new one alone."""
     fleet = new_fleet()
-    old = fleet.replica("old", jobs=[{"name": "mail", "every": 2}])
+    old = fleet.replica("old", jobs=[{"name": "mail", "every": 2, "lookback": 30}])
     await fleet.are_ready(fleet.worker(jobs=[]), old)
-    new = fleet.replica("new", jobs=[{"name": "mail", "every": 3}])
+    new = fleet.replica("new", jobs=[{"name": "mail", "every": 3, "lookback": 30}])
     await fleet.are_ready(new)
     start = math.ceil(fleet.now() + 0.3)
     await eventually(lambda: fleet.now() > start + 5.5)
     old.terminate()
     assert await old.ended() == 0
     alone = math.ceil(fleet.now())
-    await eventually(lambda: fleet.now() > alone + 2.5)
+    await eventually(lambda: max(_fires(fleet, "mail")) > alone + 2, why="all of these are decided")
 
-    fires = {int(parse_key(key).fire_time.timestamp()): key for key in fleet.keys("mail")}
+    fires = _fires(fleet, "mail")
     assert {at for at in fires if start <= at <= start + 5} == {
         at for at in range(start, start + 6) if at % 2 == 0 or at % 3 == 0
     }

@@ -28,7 +28,7 @@ async def test_two_workers_that_begin_the_same_slots_at_once_run_them_once(
     settings = {"max_jobs": _COUNT}
     workers = fleet.worker("one", worker=settings), fleet.worker("other", worker=settings, broker_url=own_server.url)
     await fleet.are_ready(*workers)
-    job = hand.job("rollup", timedelta(hours=1), task="slow", kwargs={"seconds": 0.3}, on_crash=policy)
+    job = hand.job("rollup", timedelta(hours=1), task="slow", kwargs={"seconds": 0.3}, on_crash=policy, lease=4)
     messages = hand.claim(job, hand.latest(job, _COUNT))
     assert set(hand.confirm(messages)) == {Word.QUEUED}
     queues = [ArqEnqueuer(RedisSettings.from_dsn(url)) for url in (fleet.url, own_server.url)]
@@ -74,7 +74,7 @@ async def test_a_winner_that_comes_back_after_a_take_over_changes_nothing(
 
     assert fleet.runs(key) == 1
     assert fleet.record(key) == before, "not a word of it changed"
-    assert before["n"] == ("1" if arrow is Arrow.CLAIMED else "0")
+    assert before["n"] == "1" or arrow is Arrow.ENQUEUED, "that one may have run before its grace was over"
     assert stale.is_alive
     assert fleet.runs(following) <= 1
 
@@ -86,17 +86,18 @@ async def test_a_worker_that_comes_back_after_its_lease_changes_nothing(policy: 
     Of a lost slot it may still say that the work is done, if it can before a heartbeat tells it to stop: nobody else
     has begun it.
     """
-    job = {"name": "mail", "every": 60, "task": "slow", "kwargs": {"seconds": 0.5}, "on_crash": policy}
+    job = {"name": "mail", "every": 60, "task": "slow", "kwargs": {"seconds": 60}, "on_crash": policy}
     fleet = new_fleet(jobs=[], sweep_every=0.2)
     await fleet.are_ready(stale := fleet.worker("stale"), fleet.replica("replica", jobs=[job]))
     hand = Hand(fleet.url)
-    one = hand.job("mail", timedelta(minutes=1), task="slow", on_crash=policy)
+    one = hand.job("mail", timedelta(minutes=1), task="slow", on_crash=policy, lease=1)
     messages = hand.claim(one, hand.latest(one))
     hand.close()
     key = messages[0].slip.key
     fleet.let_deadline_pass(key)
     await eventually(lambda: fleet.runs(key) == 1)
     stale.freeze()
+    fleet.let_go()
     other = fleet.worker("other")
     await fleet.reaches(key, "done" if policy == "complete" else "lost")
     stale.thaw()
