@@ -16,6 +16,7 @@ import redis
 
 from slotqueue.slots import parse_key
 from tests.forked import ForkedCelery
+from tests.stopwatch import Stopwatch
 
 _ROOT = Path(__file__).parents[2]
 BEAT = ("beat", "-S", "slotqueue.beat.SlotScheduler", "-l", "INFO")
@@ -64,11 +65,11 @@ class CeleryProcess:
         self._process.wait(10)
 
     def stop(self, number: int = signal.SIGTERM, within: float = 40.0) -> tuple[int, float]:
-        """Ask for an orderly end; the exit code and the seconds it took."""
-        began = time.monotonic()
-        self.send(number)
-        code = self._process.wait(within)
-        return code, time.monotonic() - began
+        """Ask for an orderly end; the exit code and the seconds of a `Stopwatch` that it took."""
+        with Stopwatch() as watch:
+            self.send(number)
+            code = self._process.wait(within)
+        return code, watch.seconds
 
     def close(self) -> None:
         if self.is_alive:
