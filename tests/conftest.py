@@ -14,10 +14,12 @@ whole; `SLOTQUEUE_TEST_CELERY=required` turns that into a failure, for environme
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import signal
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +34,7 @@ from tests.servers import Server, ServerMissing, requested_kind
 _PROCESS_FOLDERS = {"races", "faults", "demo"}
 _TESTS = Path(__file__).parent
 _CELERY_VARIABLE = "SLOTQUEUE_TEST_CELERY"
+_HAS_FAILED = pytest.StashKey[bool]()
 
 # A real server answers when the machine lets it: no deadline an example. CI keeps hypothesis' own profile for it.
 settings.register_profile(
@@ -59,6 +62,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.processes)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[_HAS_FAILED] = item.stash.get(_HAS_FAILED, False) or report.failed
+    return report
+
+
 class _OneRabbitMQ(LoadScopeScheduling):  # type: ignore[misc] # xdist carries no types
     """Gives all tests whose name says "rabbitmq" to one xdist worker: the start of a node keeps a core busy."""
 
@@ -69,6 +79,17 @@ class _OneRabbitMQ(LoadScopeScheduling):  # type: ignore[misc] # xdist carries n
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
     """Follow `--dist loadgroup`; by name, since the marks that it means need not reach xdist."""
     return _OneRabbitMQ(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.fixture(autouse=True)
+def leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let a failed test answer for what it leaves unclosed; else that is found in any later one, which fails of it."""
+    yield
+    if request.node.stash.get(_HAS_FAILED, False):
+        for name in ("last_exc", "last_value", "last_traceback"):  # pytest's, with all that the test held
+            if hasattr(sys, name):
+                delattr(sys, name)
+        gc.collect()
 
 
 class _WithoutCelery(pytest.Module):

@@ -31,7 +31,7 @@ class Ended(NamedTuple):
 
 def run_demo(folder: Path, *arguments: str) -> Ended:
     with demo(folder, *arguments) as process:
-        out, err = process.communicate(timeout=50)
+        out, err = process.communicate(timeout=120)
     return Ended(process.returncode, out, err)
 
 
@@ -55,7 +55,7 @@ def demo(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
                 if process.poll() is None:
                     process.send_signal(signal.SIGTERM)
     finally:
-        process.wait(20)
+        process.wait(60)
 
 
 def children_of(pid: int) -> dict[int, str]:
@@ -74,7 +74,7 @@ def alive(pids: Iterable[int]) -> list[int]:
 
 
 def wait_until_dead(pids: Iterable[int]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 40
     while left := alive(pids):
         assert time.monotonic() < deadline, f"still alive: {left}"
         time.sleep(0.02)

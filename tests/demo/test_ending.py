@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_in_the_middle_leaves_no_process_and_no_file(tmp_path: Path, number: signal.Signals) -> None:
-    with demo(tmp_path) as process:
+    with demo(tmp_path, "--no-chaos") as process:
         assert process.stdout is not None
         assert any("begun by" in line for line in process.stdout)
         children = children_of(process.pid)

@@ -47,7 +47,7 @@ def test_with_a_replica_and_a_worker_killed_every_slot_is_done_once(tmp_path: Pa
     assert figures["recovered"] >= 2
     assert (figures["claimed"], figures["runs"], figures["enqueued"]) == (10, 11, 11)
     assert figures["attempts"] == figures["claimed"] + figures["taken"] < 50
-    assert figures["seconds"] < 40
+    assert figures["seconds"] < 120, "less than arq's own time-outs"
     assert "is KILLED between claim and enqueue" in ended.err
     assert "is KILLED in the middle of a job" in ended.err
     assert ended.err.count("sweep takes over") == 2
