@@ -19,6 +19,7 @@ from slotqueue.messages import Accepted, Delivery, Message, Waiting
 from slotqueue.slots import from_ms, key_at
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.fleet import Fleet
+from tests.servers import Server
 from tests.waiting import eventually
 
 
@@ -51,11 +52,11 @@ def _keys(fleet: Fleet, *events: str) -> Counter[str]:
 
 
 async def test_ticks_with_nothing_due_ask_once_a_second_whether_stored_jobs_have_changed(
-    apps: Apps, new_fleet: NewFleet
+    apps: Apps, new_fleet: NewFleet, own_server: Server
 ) -> None:
     """Case 14, coleifer/huey#850: the same task sent several times in a minute, and a SET for each at every tick."""
-    fleet = new_fleet()
-    app = apps.new()
+    fleet = new_fleet(own_server.url)
+    app = apps.new(own_server.url)
     for i in range(100):
         app.add(f"job-{i}", Every(hours=1), task="quick")
     app.add("mail", Every(seconds=1), task="quick")
