@@ -86,7 +86,7 @@ format: $(VENV)/.dev  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)$(if $(filter peers,$(ARGS)),/.dev,$(if $(findstring beat,$(ARGS)),-celery/.tests,/.dev))  ## Measure what the documents claim; ARGS=beat beside Celery's beats, ARGS=peers beside all others
+bench: $(VENV)$(if $(filter peers,$(ARGS)),/.dev,$(if $(findstring beat,$(ARGS)),-celery/.tests,/.dev))  ## Measure what the documents claim; ARGS=beat beside Celery's beats, ARGS=peers beside all others, ARGS=replicas with 1 to 50 of them
 	@$(<D)/bin/python -m benchmarks $(ARGS)
 
 clean:  ## Remove the virtual environment and everything that was made

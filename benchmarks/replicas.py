@@ -92,6 +92,7 @@ class Cost:
         yield Figure(f"{head}: CPU of all replicas, a slot", self.cpu / self.slots * 1e6, "us")
         if self.last is not None:
             yield Figure(f"{head}: last in the queue", self.last, "s")
+        yield Figure(f"{head}: all of this counted for", self.took, "s")
         yield Figure(f"{head}: replicas that won some", self.winners, "")
         yield Figure(f"{head}: missing", self.missing, "", 0)
         yield Figure(f"{head}: twice", self.twice, "", 0)

@@ -21,10 +21,12 @@ class Figure:
     most: float | None = None
 
     def __str__(self) -> str:
-        line = f"  {self.name:<62} {self.value:>10.3g} {self.unit}"
+        shown = f"{self.value:,.0f}" if self.value >= 1000 else f"{self.value:.3g}"
+        line = f"  {self.name:<62} {shown:>10} {self.unit}"
         if self.most is None:
             return line
-        verdict = "ok" if self.value <= self.most else f"MISSED by {self.value / self.most:.2f} times"
+        missed = f"MISSED by {self.value / self.most:.2f} times" if self.most else "MISSED"
+        verdict = "ok" if self.value <= self.most else missed
         return f"{line:<86} target <= {self.most:g} {self.unit}: {verdict}"
 
 

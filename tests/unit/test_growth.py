@@ -7,6 +7,7 @@ import pytest
 from benchmarks import document, growth, replicas
 from benchmarks.counters import Counters, read
 from benchmarks.peers.peer import Message
+from benchmarks.report import Figure
 
 # Of a server's own answer, shortened.
 INFO = """
@@ -40,6 +41,12 @@ def test_costs_stand_a_slot_and_replica() -> None:
     cost = replicas.Cost(2, 10, 10.0, Counters(400, 60, 20_000, 0.05), 0.1, 2, 0, 0, split=(4, 2))
     made = growth.second_table([cost])
     assert made[4] == "| 2 | 3.0 | 4.0 | 2.0 | 2.00 | 5 | 10 | 2 | 0 | 0 |"
+
+
+def test_a_target_of_nothing_can_be_missed() -> None:
+    assert str(Figure("missing", 0, "", 0)).endswith("target <= 0 : ok")
+    assert str(Figure("missing", 2000, "", 0)).endswith("target <= 0 : MISSED")
+    assert " 2,000 " in str(Figure("missing", 2000, "", 0))
 
 
 def test_a_part_of_the_document_is_put_between_its_marks(tmp_path: Path) -> None:
