@@ -127,6 +127,7 @@ class Model:
             slot.owner_until = slot.record.until = (
                 now + HOUR + _wait_in_queue(message.terms, 0) + message.terms.retention
             )
+            self.open_until = max(self.open_until, slot.record.until)
         return self._put_behind(now, slot, slot.record) or "won"
 
     def confirm(self, now: int, key: str, n: int) -> str:

@@ -126,6 +126,7 @@ local function claim(slot, group, version)
     return 'won'
   end
   batch_deadline(slot, terms, now + grace)
+  longest_life = math.max(longest_life, group.life) -- nothing open is on record for longer than in the index
   if not group.first then
     redis.call('PEXPIRE', slot.record, group.life)
     group.first, group.version = slot.record, version
