@@ -19,7 +19,8 @@ def test_no_key_lives_for_ever_but_the_documented_ones(stage: Stage) -> None:
         stage.in_state(state)
     job = stage.job()
     stage.run(stage.verbs.register(Process("r2"), [stage.known(job)], epoch="", is_last=True))
-    stage.run(stage.verbs.miss([Gap(job, 1, stage.now(), "too old")], replica="r1", epoch="the-first-epoch"))
+    gap = Gap(stage.job("report"), 1, stage.now(), "too old")
+    stage.run(stage.verbs.miss([gap], replica="r1", epoch="the-first-epoch"))
     stage.pause("other")
     kinds = {key.rpartition(":")[2] for key in stage.all_keys()}
     assert {"record", "done", "slots", "missed", "open", "dead", "tasks", "workers", "replicas"} <= kinds
@@ -75,7 +76,7 @@ def test_the_short_life_of_one_slot_does_not_shorten_that_of_the_index(stage: St
     long, short = stage.job("long", retention=9 * DAY / 1000), stage.job("short")
     stage.claimed(long)
     stage.claimed(short)
-    assert stage.life_of("ran:open") == 9 * DAY + GRACE
+    assert stage.life_of("ran:open") == 9 * DAY + HOUR + 5 * MINUTE, "as the records that it names"
 
 
 def test_dead_letters_are_dropped_when_their_time_is_over(stage: Stage) -> None:
