@@ -166,7 +166,7 @@ class Prometheus:
     def await_value(self, query: str, value: str) -> None:
         """Wait until a query has this one value: each target is scraped every 5 s."""
         found: Any = None
-        until = time.monotonic() + 25
+        until = time.monotonic() + 60
         while found != [value]:
             assert time.monotonic() < until, f"{query}: {found}; targets: {self.ask('targets')['activeTargets']}"
             time.sleep(0.1)
@@ -201,7 +201,7 @@ def test_its_commands_bring_slots_to_their_end_in_both_worker_systems_and_promet
         await_done(f"redis://{addresses['redis:6379']}/0", "rollup", "mail")
         asked = {"celery-worker": "celery-worker", "arq-worker": "arq-worker", "ticker": tickers[0]}
         probes = [subprocess.Popen(command(services[name].health, places[place])) for name, place in asked.items()]
-        assert [probe.wait(30) for probe in probes] == [0, 0, 0]
+        assert [probe.wait(60) for probe in probes] == [0, 0, 0]
         prometheus.await_value("sum(up)", str(len(tickers)))
         prometheus.await_value("max(slotqueue_replicas)", str(len(tickers)))
         prometheus.await_value('max(slotqueue_slots_ended_total{job="rollup", outcome="done"} > bool 0)', "1")
@@ -219,7 +219,7 @@ def test_its_commands_bring_slots_to_their_end_in_both_worker_systems_and_promet
 def await_done(url: str, *jobs: str) -> None:
     """Wait until each job has a slot that is done."""
     states: dict[str, set[Any]] = {}
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     with redis.Redis.from_url(url, decode_responses=True) as client:
         while not all("done" in states.get(job, ()) for job in jobs):
             assert time.monotonic() < until, states

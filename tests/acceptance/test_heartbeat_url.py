@@ -48,7 +48,7 @@ class Switch:
 
     def hears(self, path: str, times: int = 1) -> bool:
         with self.changed:
-            return self.changed.wait_for(lambda: self.heard[path] >= times, 10)
+            return self.changed.wait_for(lambda: self.heard[path] >= times, 40)
 
 
 @pytest.fixture
@@ -66,6 +66,7 @@ async def test_while_a_replica_ticks_the_switch_hears_of_it(
     slots = SlotQueue(redis_url, enqueuer=Fake(), heartbeat_url=f"{switch.url}/ticks")
     async with slots:
         assert await asyncio.to_thread(switch.hears, "/ticks", 3)
+    await asyncio.sleep(0.1)  # for one that was on its way
     heard = switch.heard["/ticks"]
     await asyncio.sleep(0.2)  # four pings' time: that nothing comes gives no sign
     assert switch.heard["/ticks"] == heard
@@ -108,7 +109,7 @@ async def test_a_switch_that_fails_is_reported_without_the_secret_and_holds_noth
     slots = SlotQueue(redis_url, enqueuer=Fake(), on_event=hook)
     slots.add("nightly", Every(hours=1), on_crash="skip", heartbeat_url=f"{switch.url}/secret-uuid")
     slots.events(DONE)
-    await asyncio.wait_for(told.wait(), 10)
+    await asyncio.wait_for(told.wait(), 40)
     assert heard == [PingFailed("127.0.0.1", "HTTPStatusError")]
     assert switch.heard == {"/secret-uuid": 3}
     await slots.stop()
