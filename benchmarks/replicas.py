@@ -35,7 +35,7 @@ REPLICAS = (1, 3, 10, 50)
 SECONDS, WATCHED_S = 10, 5
 BURST, LARGE = 2_000, 10_000
 _READY_WITHIN_S, _CAP_S = 300, 60
-_MOST_PATIENCE = 8
+_MOST_PATIENCE = 32
 _SETTLE_S = _BEFORE_S = _QUIET_S = 1.5
 _ENQUEUED = re.compile(r" INFO (ran:\S+) enqueued, number \d+$")
 
