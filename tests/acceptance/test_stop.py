@@ -27,7 +27,7 @@ async def test_sigterm_finishes_the_enqueue_in_hand(new_fleet: NewFleet) -> None
     await replica.told("SlotClaimed")
     assert set(fleet.states("mail")) == {"claimed"}
     replica.terminate()
-    with Stopwatch() as watch:
+    with Stopwatch(replica.pid) as watch:
         await eventually(lambda: watch.seconds > 0.5, why="it has heard of the stop, and goes on enqueueing")
         assert replica.is_alive
         fleet.let_go()
@@ -67,7 +67,7 @@ async def test_a_stop_in_the_middle_of_a_call_that_is_never_answered(own_server:
     with Stopwatch() as watch:
         await eventually(lambda: watch.seconds > 1.2)
     replica.terminate()
-    with Stopwatch() as watch:
+    with Stopwatch(replica.pid) as watch:
         code = await replica.ended()
     own_server.resume()
     assert watch.seconds < _SECONDS

@@ -66,7 +66,7 @@ class CeleryProcess:
 
     def stop(self, number: int = signal.SIGTERM, within: float = 40.0) -> tuple[int, float]:
         """Ask for an orderly end; the exit code and the seconds of a `Stopwatch` that it took."""
-        with Stopwatch() as watch:
+        with Stopwatch(self.pid) as watch:
             self.send(number)
             code = self._process.wait(within)
         return code, watch.seconds

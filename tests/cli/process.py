@@ -49,7 +49,7 @@ class Started:
 
     def stop(self, number: int) -> tuple[int, float]:
         """Send a signal; return the exit code and how many seconds of a `Stopwatch` the process took to leave."""
-        with Stopwatch() as watch:
+        with Stopwatch(self.process.pid) as watch:
             self.process.send_signal(number)
             code = self.process.wait(30)
         return code, watch.seconds

@@ -90,7 +90,7 @@ class Serving:
 
     def terminate(self) -> float:
         """Ask for an orderly end; returns how many seconds of a `Stopwatch` it took."""
-        with Stopwatch() as watch:
+        with Stopwatch(self.process.pid) as watch:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(30)
         return watch.seconds
