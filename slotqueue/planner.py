@@ -4,6 +4,9 @@ A pass with nothing due looks at the top of the heap and costs nothing per idle 
 share its place there, so that a burst of thousands is one step, and a job is added and removed in no more than the
 logarithm of the instants. Memory advances only when the caller settles what it was given: what is put back is due
 again. Downtime is never walked slot by slot.
+
+A slot may be handed out some milliseconds ahead of its time, a burst up to a second: then it can be claimed by its
+time, and the message is ready. Where slots must not overlap it is not: whether another one is out is judged in time.
 """
 
 from __future__ import annotations
@@ -24,6 +27,16 @@ _MILLISECOND = timedelta(milliseconds=1)
 _MOST_OFFERS = 100
 """Of one job in one pass; what is left is due in the next."""
 _QUARANTINE_MS = 60_000
+_AHEAD_A_SLOT_MS = 0.1
+"""What a slot of a burst takes to be claimed and packed, about."""
+_MOST_AHEAD_MS = 1000
+
+
+class Turn(NamedTuple):
+    """A place in the heap: from when its slots are handed out, ms, and whether that is ahead of their time."""
+
+    at: int
+    is_ahead: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -35,14 +48,18 @@ class Entry:
     decided: int
     fire: int | None = None
     previous: int | None = None
-    at: int | None = None
-    """Under which instant of the heap it stands; None while its slots are out."""
+    turn: Turn | None = None
+    """Where in the heap it stands; None while its slots are out."""
 
 
 class Due(NamedTuple):
-    """What is due of one job: slots to claim, oldest first, and the gap before them. Settle it or put it back."""
+    """What is due of one job: slots to claim, oldest first, and the gap before them. Settle it or put it back.
+
+    `at`: when the newest one is to be enqueued, jitter included, ms.
+    """
 
     entry: Entry
+    at: int
     offers: list[Offer]
     gap: Gap | None
     following: int | None
@@ -69,18 +86,25 @@ class Planner:
 
     Args:
         namespace: what every slot key begins with.
+        ahead_ms: how long before its time a slot is handed out, a burst even earlier; 0 for never.
     """
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, *, ahead_ms: int = 0) -> None:
         self.namespace = namespace
+        self.ahead_ms = ahead_ms
         self._entries: dict[str, Entry] = {}
         self._expected: dict[str, Job] = {}
-        self._instants: list[int] = []
-        self._due_at: dict[int, dict[Entry, None]] = {}
-        """For each instant of the heap, who is due then: an ordered set."""
+        self._turns: list[Turn] = []
+        self._due_at: dict[Turn, dict[Entry, None]] = {}
+        """For each place in the heap, who is due then: an ordered set."""
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    @property
+    def most_ahead_ms(self) -> int:
+        """No slot is handed out longer than this before its time."""
+        return _MOST_AHEAD_MS if self.ahead_ms else 0
 
     def expect(self, job: Job) -> None:
         """Know a job that is not planned yet: its open slots are this replica's business at once."""
@@ -102,8 +126,8 @@ class Planner:
         """Forget a job; unknown names are fine."""
         self._expected.pop(name, None)
         entry = self._entries.pop(name, None)
-        if entry is not None and entry.at is not None:
-            del self._due_at[entry.at][entry]
+        if entry is not None and entry.turn is not None:
+            del self._due_at[entry.turn][entry]
 
     def job(self, name: str) -> Job | None:
         """The job of that name."""
@@ -119,17 +143,17 @@ class Planner:
                 yield Known(entry.job.name, entry.job.schedule_version, entry.since, entry.decided)
 
     def next_at(self) -> int | None:
-        """When the next slot is due, jitter included; None for never."""
-        while self._instants and not self._due_at[self._instants[0]]:
-            del self._due_at[heapq.heappop(self._instants)]
-        return self._instants[0] if self._instants else None
+        """When the next slot is handed out, jitter included; None for never."""
+        while self._turns and not self._due_at[self._turns[0]]:
+            del self._due_at[heapq.heappop(self._turns)]
+        return self._begin_of(self._turns[0]) if self._turns else None
 
     def due(self, now: int) -> Plan:
         """Take out what is due at `now`."""
         plan = Plan()
-        while self._instants and self._instants[0] <= now:
-            for entry in self._due_at.pop(heapq.heappop(self._instants)):
-                entry.at = None
+        while (at := self.next_at()) is not None and at <= now:
+            for entry in self._due_at.pop(heapq.heappop(self._turns)):
+                entry.turn = None
                 try:
                     plan.dues.append(self._due(entry, now))
                 except Exception as error:  # noqa: BLE001 - as in add
@@ -159,18 +183,21 @@ class Planner:
             The gaps, to be recorded.
         """
         gaps = []
-        self._instants, self._due_at = [], {}
+        # What was handed out may have been claimed, and be on its way, also ahead of its time.
+        out = {turn for turn in self._turns if self._begin_of(turn) <= now} | {None}
+        self._turns, self._due_at = [], {}
         for entry in self._entries.values():
-            at, entry.at = entry.at, None
-            if entry.fire is None and at is not None:  # its schedule fails: it is asked again in a minute
-                self._push_at(entry, at)
+            turn, entry.turn = entry.turn, None
+            if entry.fire is None and turn is not None:  # its schedule fails: it is asked again in a minute
+                self._push_at(entry, turn)
                 continue
             if entry.job.terms.is_complete:
                 self._go_back(entry, now)
-            elif is_data_lost and entry.fire is not None and entry.fire <= now:
-                gaps.append(Gap(entry.job, entry.decided, now, "Redis lost its data, and a repeat would be worse"))
-                entry.decided, entry.previous = now, None
-                entry.fire = self._after(entry, now)
+            elif is_data_lost and entry.fire is not None and (entry.fire <= now or turn in out):
+                until = max(now, entry.fire)
+                gaps.append(Gap(entry.job, entry.decided, until, "Redis lost its data, and a repeat would be worse"))
+                entry.decided, entry.previous = until, None
+                entry.fire = self._after(entry, until)
             self._push(entry)
         return gaps
 
@@ -180,13 +207,20 @@ class Planner:
         if newest and (entry.fire is None or to_ms(newest[0]) < entry.fire):
             entry.fire, entry.previous = to_ms(newest[0]), None
 
+    def _begin_of(self, turn: Turn) -> int:
+        """From when its slots are handed out: the more there are, the earlier."""
+        if not turn.is_ahead:
+            return turn.at
+        return turn.at - min(int(len(self._due_at[turn]) * _AHEAD_A_SLOT_MS), _MOST_AHEAD_MS - self.ahead_ms)
+
     def _due(self, entry: Entry, now: int) -> Due:
         if entry.fire is None:  # it comes from quarantine
             entry.fire = self._after(entry, entry.decided)
-            return Due(entry, [], None, entry.fire)
+            return Due(entry, now, [], None, entry.fire)
+        at = entry.fire + entry.job.delay_of(entry.fire)
         following = self._after(entry, entry.fire)
         if following is None or following + entry.job.delay_of(following) > now:
-            return Due(entry, [self._offer(entry, entry.fire, entry.previous)], None, following)
+            return Due(entry, at, [self._offer(entry, entry.fire, entry.previous)], None, following)
         return self._due_after_gap(entry, now)
 
     def _due_after_gap(self, entry: Entry, now: int) -> Due:
@@ -206,7 +240,7 @@ class Planner:
         fires = fires[:_MOST_OFFERS]
         starts = [entry.previous if fires[0] == first else None, *fires]
         offers = [self._offer(entry, fire, start) for fire, start in zip(fires, starts, strict=False)]
-        return Due(entry, offers, gap, self._after(entry, fires[-1]))
+        return Due(entry, now, offers, gap, self._after(entry, fires[-1]))
 
     def _offer(self, entry: Entry, fire: int, previous: int | None) -> Offer:
         fire_time = from_ms(fire)
@@ -229,19 +263,21 @@ class Planner:
 
     def _push(self, entry: Entry) -> None:
         if entry.fire is not None:
-            self._push_at(entry, entry.fire + entry.job.delay_of(entry.fire))
+            at = entry.fire + entry.job.delay_of(entry.fire)
+            is_ahead = self.ahead_ms > 0 and entry.job.terms.may_overlap
+            self._push_at(entry, Turn(at - self.ahead_ms, is_ahead=True) if is_ahead else Turn(at, is_ahead=False))
 
-    def _push_at(self, entry: Entry, at: int) -> None:
+    def _push_at(self, entry: Entry, turn: Turn) -> None:
         if self._entries.get(entry.job.name) is not entry:  # removed while its slots were out
             return
-        entries = self._due_at.get(at)
+        entries = self._due_at.get(turn)
         if entries is None:
-            entries = self._due_at[at] = {}
-            heapq.heappush(self._instants, at)
+            entries = self._due_at[turn] = {}
+            heapq.heappush(self._turns, turn)
         entries[entry] = None
-        entry.at = at
+        entry.turn = turn
 
     def _quarantine(self, entry: Entry, now: int, error: Exception) -> Trouble:
         entry.fire = None
-        self._push_at(entry, now + _QUARANTINE_MS)
+        self._push_at(entry, Turn(now + _QUARANTINE_MS, is_ahead=False))
         return Trouble(entry.job, f"{type(error).__name__}: {error}")

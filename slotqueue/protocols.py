@@ -49,7 +49,11 @@ class Schedule(Protocol):
 
 
 class Enqueuer(Protocol):
-    """An adapter to one worker system. `kind` stands before a task's name wherever tasks are registered."""
+    """An adapter to one worker system. `kind` stands before a task's name wherever tasks are registered.
+
+    One that knows how long a message takes in a large batch may say so, as `seconds_a_message`: then a first burst is
+    claimed as fast as its queue can follow. Else that is measured, with a few messages first.
+    """
 
     kind: str
 
@@ -140,8 +144,8 @@ class Verbs(Protocol):
         """Say that the namespace is this application's; answers whose it is."""
         ...
 
-    def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str) -> Command[Claims]:
-        """Claim slots; a batch in one round trip."""
+    def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str, ahead_ms: int = 0) -> Command[Claims]:
+        """Claim slots; a batch in one round trip. Where slots may overlap, up to `ahead_ms` before their time."""
         ...
 
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:

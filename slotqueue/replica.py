@@ -19,6 +19,8 @@ from slotqueue.sweeper import Sweeper
 from slotqueue.ticker import Ticker
 
 _READY_SECONDS = 10.0
+_AHEAD_MS = 25
+"""Slots are claimed this long before their time: a round trip, a timer that comes late, and some to spare."""
 
 
 class Pulse(NamedTuple):
@@ -71,7 +73,7 @@ class Replica:
         self.store = store
         self.emit = emit
         self.clock = RedisClock()
-        self._planner = planner = Planner(namespace)
+        self._planner = planner = Planner(namespace, ahead_ms=_AHEAD_MS)
         dispatcher = Dispatcher(store, enqueuers, emit)
 
         def build(entry: StoredEntry) -> Job:

@@ -1,7 +1,8 @@
-"""The ticker: one pass is due -> claim -> enqueue -> confirm; `run` is the loop around it.
+"""The ticker: one pass is due -> claim -> outbox, which enqueues in time and confirms; `run` is the loop around it.
 
 Memory advances only after the store answered, so a slot that could not be offered stays due. Claims are made in
-chunks whose enqueueing takes 2 s at most, well inside the grace after which a sweep takes a claimed slot over.
+chunks, and no more of them than are enqueued within 2 s, well inside the grace after which a sweep takes a claimed slot
+over.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from itertools import islice
-from typing import NamedTuple
 
 from slotqueue.answers import Claims, Offer, Verdict, Word
 from slotqueue.clock import RedisClock
-from slotqueue.dispatch import ENQUEUE_SECONDS, Dispatcher, message_for
+from slotqueue.dispatch import Dispatcher, message_for
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import (
     Emit,
@@ -30,29 +31,16 @@ from slotqueue.events import (
     is_heard,
 )
 from slotqueue.jobs import Job
-from slotqueue.messages import Delivery, Message, Slip
+from slotqueue.messages import Message, Slip
+from slotqueue.outbox import Outbox
 from slotqueue.planner import Due, Planner
 from slotqueue.protocols import Process, ReplicaStore
 from slotqueue.registrar import Registrar
 from slotqueue.slots import utc_ms
 from slotqueue.stored_jobs import Build
 
-_CHUNK_SECONDS = 1.0
-_FIRST_CHUNK, _UNTRIED_CHUNK, _LARGEST_CHUNK = 20, 400, 1000
-_REGISTER_CHUNK = 1000
-_REGISTER_EVERY_SECONDS = 300.0
 _LONGEST_SLEEP_SECONDS = 1.0
 _MOST_BEHIND_MS = 0.5
-_TIMERS_LATE_MS = 2.5
-_CLOCK_OFF_MS = 2000
-
-
-class _Won(NamedTuple):
-    """The messages of a chunk's slots that were won, why that may be lost yet, and when the claim was asked for."""
-
-    messages: list[Message]
-    doubt: str
-    at: float
 
 
 class Ticker:
@@ -83,7 +71,7 @@ class Ticker:
     ) -> None:
         self.store = store
         self.planner = planner
-        self.dispatcher = dispatcher
+        self.outbox = Outbox(dispatcher, clock)
         self.clock = clock
         self.replica = replica
         self.emit = emit
@@ -93,8 +81,6 @@ class Ticker:
         """When the last pass ended well, by the clock's monotonic time; None before the first."""
         self.turned_at: float | None = None
         """When the loop last turned, or went on with a long pass, whether Redis answers or not; None before."""
-        self._seconds_a_slot = _CHUNK_SECONDS / _FIRST_CHUNK
-        self._is_measured = False
         self._wake = asyncio.Event()
 
     def add(self, job: Job) -> None:
@@ -107,7 +93,7 @@ class Ticker:
         self.registrar.remove(name)
 
     async def tick(self, stopping: asyncio.Event | None = None) -> Counter[str]:
-        """Make one pass.
+        """Make one pass, and wait until what it won is enqueued and confirmed.
 
         Args:
             stopping: once set, the chunk in hand is finished and the rest stays due.
@@ -119,75 +105,74 @@ class Ticker:
             StoreUnavailable: what is due stays due.
         """
         counts: Counter[str] = Counter()
+        try:
+            await self._pass(counts, stopping)
+        except asyncio.CancelledError:
+            self.outbox.cancel()
+            raise
+        finally:
+            counts += await self.outbox.drain()
+        return counts
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Tick until `stopping` is set, and send what was won by then.
+
+        No outage of Redis and no error in a job ends it.
+        """
+        pause = 0.0
+        try:
+            while not stopping.is_set():
+                self.turned_at = self.clock.monotonic()
+                try:
+                    self.outbox.check()
+                    await self._pass(Counter(), stopping)
+                except StoreUnavailable as error:
+                    self.registrar.note_loss(error)
+                    pause = min(max(pause * 2, 0.1), 2.0)
+                    await _sleep(pause * random.uniform(0.5, 1.0), stopping)
+                    continue
+                except Exception as error:  # noqa: BLE001 - the loop must outlive what nobody foresaw; the fact is reported as critical
+                    self.emit(PassFailed("tick", f"{type(error).__name__}: {error}"))
+                    await _sleep(1.0, stopping)
+                    continue
+                pause = 0.0
+                await self._sleep_until_due(stopping)
+            with suppress(StoreUnavailable):  # the sweep sees to slots that could not be confirmed
+                await self.outbox.drain()
+        except asyncio.CancelledError:
+            self.outbox.cancel()
+            raise
+
+    async def _pass(self, counts: Counter[str], stopping: asyncio.Event | None) -> None:
+        """Claim what is due; the outbox sends what was won."""
         await self.registrar.register()
         plan = self.planner.due(self.clock.now_ms())
         for trouble in plan.troubles:
             self.emit(JobTroubled(trouble.job.name, trouble.error))
         waiting = deque(plan.dues)
-        sending: deque[asyncio.Task[Counter[str]]] = deque()
-        turn = asyncio.Lock()
         try:
             await self.registrar.miss([due.gap for due in plan.dues if due.gap])
             while waiting and not (stopping and stopping.is_set()):
-                if len(sending) > 1:
-                    counts += await sending.popleft()
-                won = await self._claim(self._next_chunk(waiting), counts)
-                if won is None:
+                room = await self.outbox.room()
+                if not await self._claim(_next_chunk(waiting, room), counts):
                     await self._recover_from_data_loss(waiting)
                     break
-                # This chunk goes out while the one before is confirmed and the next is claimed: they share their waits.
-                sending.append(asyncio.create_task(self._send(won, turn)))
-                if not self._is_measured:
-                    await asyncio.wait(sending)
-        except asyncio.CancelledError:
-            for each in sending:
-                each.cancel()
-            raise
         finally:
             for due in waiting:
                 self.planner.put_back(due)
-            counts += await _sum_of(sending)
         await self.registrar.refresh()
         self.ticked_at = self.clock.monotonic()
-        return counts
-
-    async def run(self, stopping: asyncio.Event) -> None:
-        """Tick until `stopping` is set. No outage of Redis and no error in a job ends it."""
-        pause = 0.0
-        while not stopping.is_set():
-            self.turned_at = self.clock.monotonic()
-            try:
-                await self.tick(stopping)
-            except StoreUnavailable as error:
-                self.registrar.note_loss(error)
-                pause = min(max(pause * 2, 0.1), 2.0)
-                await _sleep(pause * random.uniform(0.5, 1.0), stopping)
-                continue
-            except Exception as error:  # noqa: BLE001 - the loop must outlive what nobody foresaw; the fact is reported as critical
-                self.emit(PassFailed("tick", f"{type(error).__name__}: {error}"))
-                await _sleep(1.0, stopping)
-                continue
-            pause = 0.0
-            await self._sleep_until_due(stopping)
 
     # ---- the passage of one chunk
 
-    def _next_chunk(self, waiting: deque[Due]) -> list[Due]:
-        """Take as many as can surely be enqueued in a second, by how long the last ones took; one job at least."""
-        room = max(1, min(_LARGEST_CHUNK, int(_CHUNK_SECONDS / self._seconds_a_slot)))
-        chunk = [waiting.popleft()]
-        size = len(chunk[0].offers)
-        while waiting and size + len(waiting[0].offers) <= room:
-            chunk.append(waiting.popleft())
-            size += len(chunk[-1].offers)
-        return chunk
-
-    async def _claim(self, chunk: list[Due], counts: Counter[str]) -> _Won | None:
-        """Claim a chunk; None where Redis lost its data."""
+    async def _claim(self, chunk: list[Due], counts: Counter[str]) -> bool:
+        """Claim a chunk; False where Redis lost its data."""
         offers = [offer for due in chunk for offer in due.offers]
         self.turned_at = sent = self.clock.monotonic()
         try:
-            command = self.store.verbs.claim(offers, replica=self.replica.id, epoch=self.registrar.epoch)
+            command = self.store.verbs.claim(
+                offers, replica=self.replica.id, epoch=self.registrar.epoch, ahead_ms=self.planner.most_ahead_ms
+            )
             claims, doubt = await self.store.run_acknowledged(command)
         except BaseException:
             for due in chunk:
@@ -197,38 +182,19 @@ class Ticker:
         if not claims.is_same_epoch:
             for due in chunk:
                 self.planner.put_back(due)
-            return None
+            return False
         words = Counter(verdict.word for verdict in claims.verdicts)
         self._settle(chunk, claims.verdicts, words.keys())
         counts["offered"] += len(offers)
         for word, times in words.items():
             counts[word.value] += times
-        return _Won(self._take(offers, claims), doubt, sent)
-
-    async def _send(self, won: _Won, turn: asyncio.Lock) -> Counter[str]:
-        """Enqueue what was won when it is its turn, and confirm it."""
-        async with turn:
-            answers = await self._enqueue(won)
-        return await self.dispatcher.confirm(won.messages, answers)
-
-    async def _enqueue(self, won: _Won) -> Sequence[Delivery]:
-        """Enqueue what was won, and learn how long that takes."""
-        messages, doubt, claimed_at = won
-        if messages and doubt:
-            return await self.dispatcher.enqueue(messages, doubt)
-        if not messages:
-            # Losing says nothing of the queue's speed, but a burst that others win shall not take a hundred trips.
-            if not self._is_measured:
-                self._seconds_a_slot = max(self._seconds_a_slot / 2, _CHUNK_SECONDS / _UNTRIED_CHUNK)
-            return []
-        began = self.clock.monotonic()
-        left = ENQUEUE_SECONDS - (began - claimed_at)
-        answers = await self.dispatcher.enqueue(messages, within=left)
-        if left > 0:
-            took = (self.clock.monotonic() - began) / len(messages)
-            self._is_measured = True
-            self._seconds_a_slot = max(1e-6, took if took > self._seconds_a_slot else (took + self._seconds_a_slot) / 2)
-        return answers
+        instants = [due.at if due.at > claims.now else 0 for due in chunk for _ in due.offers]
+        won = self._take(offers, instants, claims)
+        for at, messages in won.items():
+            self.outbox.put(messages, at, claimed_at=sent, doubt=doubt)
+        if not won:
+            self.outbox.pace.lose()
+        return True
 
     def _settle(self, chunk: list[Due], verdicts: Sequence[Verdict], found: AbstractSet[Word]) -> None:
         if found.isdisjoint({Word.STALE, Word.EARLY}):
@@ -245,17 +211,17 @@ class Ticker:
             else:
                 self.planner.put_back(due)
 
-    def _take(self, offers: list[Offer], claims: Claims) -> list[Message]:
-        """Report what became of offers; the messages of what was won."""
-        won = []
+    def _take(self, offers: list[Offer], instants: list[int], claims: Claims) -> dict[int, list[Message]]:
+        """Report what became of offers; the messages of what was won, by when they are to go out."""
+        won: dict[int, list[Message]] = {}
         is_win_heard, is_loss_heard = is_heard(self.emit, SlotClaimed), is_heard(self.emit, SlotTaken)
-        for (job, slot), (word, detail) in zip(offers, claims.verdicts, strict=True):
+        for (job, slot), at, (word, detail) in zip(offers, instants, claims.verdicts, strict=True):
             if word is Word.WON:
                 fire = utc_ms(slot.fire_time)
                 if is_win_heard:
                     self.emit(SlotClaimed(slot.key, job.name, self.replica.id, claims.now - fire))
                 slip = Slip(slot.key, 0, fire, utc_ms(slot.start), job.task_name, job.version, job.terms_text)
-                won.append(message_for(job, slip))
+                won.setdefault(at, []).append(message_for(job, slip))
             elif word is Word.TAKEN:
                 if is_loss_heard:
                     self.emit(SlotTaken(slot.key, job.name, self.replica.id))
@@ -284,13 +250,20 @@ class Ticker:
         if at is not None:
             ahead = at - self.clock.exact_ms()
             if ahead < _LONGEST_SLEEP_SECONDS * 1000:
-                at += random.uniform(0, self.spread) * 1000
-            seconds = min(seconds, (at - self.clock.exact_ms() - _TIMERS_LATE_MS) / 1000)
+                ahead += random.uniform(0, self.spread) * 1000
+            seconds = min(seconds, ahead / 1000)
         if seconds > 0:
             await _sleep(seconds, stopping, self._wake)
-        # The event loop's timers come up to some milliseconds late: the last stretch is yielded away instead.
-        while at is not None and 0 < at - self.clock.exact_ms() <= _TIMERS_LATE_MS:  # noqa: ASYNC110 - see above
-            await asyncio.sleep(0)
+
+
+def _next_chunk(waiting: deque[Due], room: int) -> list[Due]:
+    """Take as many jobs as have room with all of their slots; one at least."""
+    chunk = [waiting.popleft()]
+    size = len(chunk[0].offers)
+    while waiting and size + len(waiting[0].offers) <= room:
+        chunk.append(waiting.popleft())
+        size += len(chunk[-1].offers)
+    return chunk
 
 
 async def _sleep(seconds: float, *until: asyncio.Event) -> None:
@@ -302,13 +275,3 @@ async def _sleep(seconds: float, *until: asyncio.Event) -> None:
         for wait in waits:
             wait.cancel()
 
-
-async def _sum_of(counting: Iterable[asyncio.Task[Counter[str]]]) -> Counter[str]:
-    """Wait for all of them, also where one fails."""
-    counts: Counter[str] = Counter()
-    found = await asyncio.gather(*counting, return_exceptions=True)
-    for each in found:
-        if isinstance(each, BaseException):
-            raise each
-        counts += each
-    return counts

@@ -73,9 +73,9 @@ class Commands:
         """Say that the namespace is this application's; answers whose it is."""
         return Command("own", [self.keys.of("app")], [app], str)
 
-    def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str) -> Command[Claims]:
+    def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str, ahead_ms: int = 0) -> Command[Claims]:
         """See `Verbs.claim`."""
-        args: list[str | int] = [replica, epoch, GRACE_MS]
+        args: list[str | int] = [replica, epoch, GRACE_MS, ahead_ms]
         for shared, group in groupby(offers, _shared_by):
             versions = [offer.job.version for offer in group]
             args += (len(versions), *shared, *versions)

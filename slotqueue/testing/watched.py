@@ -28,9 +28,9 @@ class WatchedCommands(Commands):
         super().__init__(namespace)
         self._book = book
 
-    def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str) -> Command[Claims]:
+    def claim(self, offers: Sequence[Offer], *, replica: str, epoch: str, ahead_ms: int = 0) -> Command[Claims]:
         """See `Verbs.claim`."""
-        command = super().claim(offers, replica=replica, epoch=epoch)
+        command = super().claim(offers, replica=replica, epoch=epoch, ahead_ms=ahead_ms)
         return _watched(command, lambda claims: self._book.note_claims(offers, claims, replica))
 
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:

@@ -130,7 +130,7 @@ def test_damaged_terms_of_an_offer_are_broken_and_claim_nothing(stage: Stage) ->
     slots = [stage.slot(job) for _ in range(2)]
     command = stage.verbs.claim([Offer(job, slot) for slot in slots], replica="r1", epoch="the-first-epoch")
     args = list(command.args)
-    args[7] = "c d"
+    args[8] = "c d"
     words = [verdict.word for verdict in stage.run(replace(command, args=args)).verdicts]
     assert words == [Word.BROKEN, Word.WON]
     assert stage.redis.exists(slots[0].key) == 0

@@ -69,6 +69,6 @@ def test_ten_thousand_jobs_cost_a_pass_what_is_due_and_nothing_grows_over_a_day(
     assert median(idle) < 0.001, "it looks at the next instant, not at every job"
     assert max(idle) < 0.1
     assert len(planner) == JOBS
-    assert len(planner._instants) == len(planner._due_at) <= JOBS
+    assert len(planner._turns) == len(planner._due_at) <= JOBS
     assert sum(map(len, planner._due_at.values())) == JOBS
     assert memory_kb() - memory < 4096

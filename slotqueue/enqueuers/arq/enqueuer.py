@@ -69,6 +69,7 @@ class ArqEnqueuer:
     """
 
     kind = "arq"
+    seconds_a_message = 0.0001
 
     def __init__(
         self,

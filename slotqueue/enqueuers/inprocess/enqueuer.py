@@ -34,6 +34,7 @@ class InProcessEnqueuer:
     """
 
     kind = "inprocess"
+    seconds_a_message = 0.0001
     requeue_after = timedelta(seconds=30)
     """In place of the policy's default, also under `on_crash="skip"`: the line is gone with its process, and what
     never began may always be begun."""

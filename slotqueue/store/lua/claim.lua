@@ -2,6 +2,8 @@
 --
 -- KEYS     the shared ones, then one a slot (record.lua)
 -- ARGV[1]  replica id   ARGV[2]  epoch   ARGV[3]  grace for the enqueue, ms
+-- ARGV[4]  how long before its time a slot may be claimed, ms: its owner waits with the message. None of a job whose
+--          slots may not overlap: what stands in its way is judged in time
 -- then groups of slots that share what five arguments say: how many they are, fire time ms, start of the interval ms,
 -- task, terms; and behind them one a slot: the version of its job
 --
@@ -11,7 +13,7 @@
 -- "stale" is an offer for a stored job that was changed or removed since.
 
 local SOME = 1500
-local replica, grace = ARGV[1], tonumber(ARGV[3])
+local replica, grace, ahead = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local count = #KEYS - SHARED
 
 if redis.call('GET', KEYS[EPOCH]) ~= ARGV[2] then return {now, 0} end
@@ -94,7 +96,7 @@ local function claim(slot, group, version)
   local answer = look(slot)
   if answer then return answer end
   local fire, terms = group.fire, group.terms
-  if fire > now then return 'early' end
+  if fire > now + (terms and terms.overlap == 'a' and ahead or 0) then return 'early' end
   local stored = stored_version(version)
   if stored and tonumber(redis.call('ZSCORE', KEYS[CHANGES], '+' .. slot.job) or '') ~= stored then return 'stale' end
   if not terms then return {'broken', 'the terms are damaged: ' .. group.text} end
@@ -134,7 +136,7 @@ local function claim(slot, group, version)
   return 'won'
 end
 
-local at, k = 4, 0
+local at, k = 5, 0
 while at < #ARGV do
   local group = {
     fire = tonumber(ARGV[at + 1]), fire_text = ARGV[at + 1], start = ARGV[at + 2], task = ARGV[at + 3],

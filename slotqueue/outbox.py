@@ -1,0 +1,249 @@
+"""The outbox: what this replica has won waits here for its time, goes to the queue, and is confirmed.
+
+A slot is claimed ahead of its time, so that at the instant nothing is left to do but to enqueue. Of a burst all goes
+out first and is confirmed then; in a slow queue nothing waits for its confirmation for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from slotqueue.clock import RedisClock
+from slotqueue.dispatch import ENQUEUE_SECONDS, Dispatcher
+from slotqueue.errors import StoreUnavailable
+from slotqueue.messages import Delivery, Message
+from slotqueue.protocols import Enqueuer
+
+_LARGEST_BATCH = 1000
+_BATCH_SECONDS = 1.0
+_TIMERS_LATE_MS = 2.5
+_LONGEST_UNCONFIRMED_SECONDS = 0.5
+
+
+class Outbox:
+    """Sends messages when their time has come.
+
+    Args:
+        dispatcher: takes them to the queues, and tells the store.
+        clock: Redis's time.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, clock: RedisClock) -> None:
+        self.dispatcher = dispatcher
+        self.clock = clock
+        self.pace = Pace(dispatcher.enqueuers)
+        self._numbers = count()
+        self._parcels: list[_Parcel] = []
+        """A heap by time."""
+        self._size = 0
+        self._unconfirmed: list[tuple[Message, Delivery]] = []
+        self._work: asyncio.Task[None] | None = None
+        self._confirms: set[asyncio.Task[None]] = set()
+        self._counts: Counter[str] = Counter()
+        self._failure: BaseException | None = None
+        self._is_new, self._has_room = asyncio.Event(), asyncio.Event()
+
+    def put(self, messages: Sequence[Message], at: float, *, claimed_at: float, doubt: str = "") -> None:
+        """Take in messages of slots that were won.
+
+        Args:
+            messages: one a slot.
+            at: when they are to be enqueued, ms of Redis's time; 0 for at once.
+            claimed_at: when the claim was asked for, by the monotonic clock: 8 s later it is left to a sweep.
+            doubt: why the claim may be lost yet; then nothing is enqueued, and the slots are released.
+        """
+        heapq.heappush(self._parcels, _Parcel(at, next(self._numbers), messages, claimed_at, doubt))
+        self._size += len(messages)
+        self._is_new.set()
+        if self._work is None:
+            self._work = asyncio.create_task(self._send_all())
+            self._work.add_done_callback(self._end)
+
+    async def room(self) -> int:
+        """Wait until the queue can take more within a second or two, by its pace.
+
+        Returns:
+            How many slots may be claimed at once, one at least.
+        """
+        while self._size and not self.pace.is_room_behind(self._size):
+            self._has_room.clear()
+            await self._has_room.wait()
+        return self.pace.batch
+
+    async def drain(self) -> Counter[str]:
+        """Wait until all has been sent and confirmed.
+
+        Returns:
+            How many messages were queued, sent, refused, stale or broken since this was asked last.
+
+        Raises:
+            StoreUnavailable: the store did not take a confirmation; the sweep will see to these slots.
+        """
+        while tasks := [task for task in (self._work, *self._confirms) if task is not None]:
+            await asyncio.wait(tasks)
+        self.check()
+        counts, self._counts = self._counts, Counter()
+        return counts
+
+    def check(self) -> None:
+        """Raise what went wrong since this was asked last.
+
+        Raises:
+            StoreUnavailable: see `drain`.
+        """
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def cancel(self) -> None:
+        """Give up at once: what was not sent is left to a sweep."""
+        for task in (self._work, *self._confirms):
+            if task is not None:
+                task.cancel()
+
+    async def _send_all(self) -> None:
+        unconfirmed_since = 0.0
+        while self._parcels:
+            if not await self._is_time(self._parcels[0]):
+                continue
+            parcel = self._next()
+            answers = await self._enqueue(parcel)
+            if not self._unconfirmed:
+                unconfirmed_since = self.clock.monotonic()
+            self._unconfirmed += zip(parcel.messages, answers, strict=True)
+            is_more_due = self._parcels and self._parcels[0].at <= self.clock.exact_ms()
+            if not is_more_due or self.clock.monotonic() - unconfirmed_since > _LONGEST_UNCONFIRMED_SECONDS:
+                self._confirm_all()
+
+    async def _is_time(self, parcel: _Parcel) -> bool:
+        """Wait until a parcel's time or until there may be an earlier one."""
+        self._is_new.clear()
+        # No earlier than its time by Redis's clock, which is known within limits only.
+        until = parcel.at + self.clock.uncertain_ms
+        left = until - self.clock.exact_ms()
+        patience = ENQUEUE_SECONDS - (self.clock.monotonic() - parcel.claimed_at)
+        if left <= 0 or patience <= 0:
+            return True
+        # The event loop's timers come up to some milliseconds late: the last stretch is yielded away instead.
+        if left > _TIMERS_LATE_MS:
+            seconds = min((left - _TIMERS_LATE_MS) / 1000, patience)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_new.wait(), seconds)
+            return False
+        while self.clock.exact_ms() < until:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0)
+        return True
+
+    def _next(self) -> _Parcel:
+        """Take out what is to be sent next: as much as a batch may hold of what is due, under one claim's terms."""
+        first = heapq.heappop(self._parcels)
+        now, room = self.clock.exact_ms(), self.pace.batch
+        messages = list(first.messages)
+        while len(messages) < room and self._parcels and not first.doubt:
+            other = self._parcels[0]
+            if other.at > now or other.doubt or len(messages) + len(other.messages) > room:
+                break
+            messages += heapq.heappop(self._parcels).messages
+            first = first._replace(claimed_at=min(first.claimed_at, other.claimed_at))
+        if len(messages) > room:
+            heapq.heappush(self._parcels, first._replace(messages=messages[room:]))
+        return first._replace(messages=messages[:room])
+
+    async def _enqueue(self, parcel: _Parcel) -> Sequence[Delivery]:
+        messages = parcel.messages
+        began = self.clock.monotonic()
+        left = ENQUEUE_SECONDS - (began - parcel.claimed_at)
+        answers = await self.dispatcher.enqueue(messages, parcel.doubt, within=left)
+        if left > 0 and not parcel.doubt:
+            self.pace.learn(len(messages), self.clock.monotonic() - began)
+        self._size -= len(messages)
+        self._has_room.set()
+        return answers
+
+    def _confirm_all(self) -> None:
+        pairs, self._unconfirmed = self._unconfirmed, []
+        if pairs:
+            task = asyncio.create_task(self._confirm(pairs))
+            self._confirms.add(task)
+            task.add_done_callback(self._end)
+
+    async def _confirm(self, pairs: Sequence[tuple[Message, Delivery]]) -> None:
+        for at in range(0, len(pairs), _LARGEST_BATCH):
+            messages, answers = zip(*pairs[at : at + _LARGEST_BATCH], strict=True)
+            self._counts += await self.dispatcher.confirm(messages, answers)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._confirms.discard(task)
+        if task is self._work:
+            self._work = None
+        failure = None if task.cancelled() else task.exception()
+        if failure is None:
+            return
+        self._failure = failure
+        if not isinstance(failure, StoreUnavailable):
+            self.cancel()
+
+
+class Pace:
+    """How long the queues take for a message, as far as that is known.
+
+    Args:
+        enqueuers: by kind; may grow. One that knows its own pace says it, as `seconds_a_message`.
+    """
+
+    _UNTRIED_SECONDS = 0.05
+    _SMALL, _QUICK_SECONDS = 20, 0.02
+
+    def __init__(self, enqueuers: Mapping[str, Enqueuer]) -> None:
+        self._enqueuers = enqueuers
+        self._measured: float | None = None
+        self._losses = 0
+
+    @property
+    def batch(self) -> int:
+        """How many messages surely take no longer than a second; 1 to 1000."""
+        return max(1, min(_LARGEST_BATCH, int(_BATCH_SECONDS / self._seconds())))
+
+    def is_room_behind(self, size: int) -> bool:
+        """Whether what waits already takes a second at most; behind a queue whose pace nobody knows, nothing waits."""
+        return self._is_known() and size * self._seconds() <= _BATCH_SECONDS
+
+    def learn(self, size: int, seconds: float) -> None:
+        """Note how long a batch took. A small one that was quick says little of a large one's pace."""
+        each, before = max(1e-6, seconds / size), self._seconds()
+        if each > before and size < self._SMALL and seconds < self._QUICK_SECONDS:
+            return
+        self._measured = each if each > before else (each + before) / 2
+
+    def lose(self) -> None:
+        """Note that others won: that says nothing of a pace, but a burst of theirs shall not take a hundred trips."""
+        self._losses += 1
+
+    def _is_known(self) -> bool:
+        return self._measured is not None or self._said() is not None
+
+    def _seconds(self) -> float:
+        known = self._measured or self._said()
+        return known or max(self._UNTRIED_SECONDS / 2**self._losses, _BATCH_SECONDS / 400)
+
+    def _said(self) -> float | None:
+        said: list[float | None]
+        said = [getattr(enqueuer, "seconds_a_message", None) for enqueuer in self._enqueuers.values()]
+        paces = [each for each in said if each is not None]
+        return max(paces) if paces and len(paces) == len(said) else None
+
+
+class _Parcel(NamedTuple):
+    """Messages that go out at one time; see `Outbox.put`."""
+
+    at: float
+    number: int
+    messages: Sequence[Message]
+    claimed_at: float
+    doubt: str
