@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self
+from zlib import crc32
 
 from slotqueue.jobs import Job
 from slotqueue.messages import Slip
@@ -35,12 +36,30 @@ class Known:
         return cls(job.name, job.schedule_version, since, decided, str(job.schedule), job.about)
 
 
+class Share(NamedTuple):
+    """Which of a burst's slots a replica claims first: of `size` replicas it is number `rank`, from 0.
+
+    Replicas need not be of one mind about it: it saves work and decides nothing.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    def holds(self, job: str, fire_ms: int) -> bool:
+        """Whether a slot is in this share."""
+        return self.size < 2 or crc32(job.encode(), fire_ms & 0xFFFFFFFF) % self.size == self.rank
+
+
 class Registered(NamedTuple):
-    """The answer to `register`: Redis's time, the namespace's epoch, and what is known of each job, in order."""
+    """The answer to `register`: Redis's time, the namespace's epoch, what is known of each job, in order.
+
+    `share`: this replica's part of the fleet, with the last chunk; else None.
+    """
 
     now: int
     epoch: str
     jobs: list[Known]
+    share: Share | None
 
 
 class Word(StrEnum):
@@ -87,16 +106,21 @@ class Offer(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """The answer to `claim`: Redis's time, whether the epoch was the remembered one, a verdict for each offer.
+    """The answer to `claim`: Redis's time in ms, whether the epoch was the remembered one, a verdict for each offer.
 
     The detail of `HELD` and `SKIPPED` says why.
 
     With a changed epoch nothing was claimed and `verdicts` is empty: Redis lost its data.
     """
 
-    now: int
+    exact_now: float
     is_same_epoch: bool
     verdicts: list[Verdict]
+
+    @property
+    def now(self) -> int:
+        """Redis's time in whole ms, as the records have it."""
+        return int(self.exact_now)
 
 
 @dataclass(frozen=True, slots=True)

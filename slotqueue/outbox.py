@@ -1,7 +1,7 @@
 """The outbox: what this replica has won waits here for its time, goes to the queue, and is confirmed.
 
-A slot is claimed ahead of its time, so that at the instant nothing is left to do but to enqueue. Of a burst all goes
-out first and is confirmed then; in a slow queue nothing waits for its confirmation for long.
+A slot is claimed ahead of its time, so that at the instant nothing is left to do but to enqueue. Of a burst all that
+was ready goes out first, and is confirmed after that, within half a second.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import asyncio
 import contextlib
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from slotqueue.clock import RedisClock
 from slotqueue.dispatch import ENQUEUE_SECONDS, Dispatcher
 from slotqueue.errors import StoreUnavailable
 from slotqueue.messages import Delivery, Message
@@ -22,7 +21,7 @@ from slotqueue.protocols import Enqueuer
 
 _LARGEST_BATCH = 1000
 _BATCH_SECONDS = 1.0
-_TIMERS_LATE_MS = 2.5
+_TIMERS_LATE_SECONDS = 0.0025
 _LONGEST_UNCONFIRMED_SECONDS = 0.5
 
 
@@ -31,16 +30,18 @@ class Outbox:
 
     Args:
         dispatcher: takes them to the queues, and tells the store.
-        clock: Redis's time.
+        monotonic: seconds of a clock that never steps.
     """
 
-    def __init__(self, dispatcher: Dispatcher, clock: RedisClock) -> None:
+    def __init__(self, dispatcher: Dispatcher, monotonic: Callable[[], float]) -> None:
         self.dispatcher = dispatcher
-        self.clock = clock
+        self.monotonic = monotonic
         self.pace = Pace(dispatcher.enqueuers)
         self._numbers = count()
         self._parcels: list[_Parcel] = []
         """A heap by time."""
+        self._keys: set[str] = set()
+        """What was put in and is not confirmed."""
         self._size = 0
         self._unconfirmed: list[tuple[Message, Delivery]] = []
         self._work: asyncio.Task[None] | None = None
@@ -50,15 +51,18 @@ class Outbox:
         self._is_new, self._has_room = asyncio.Event(), asyncio.Event()
 
     def put(self, messages: Sequence[Message], at: float, *, claimed_at: float, doubt: str = "") -> None:
-        """Take in messages of slots that were won.
+        """Take in messages of slots that were won. One that is here goes out once: a claim may be answered twice.
 
         Args:
             messages: one a slot.
-            at: when they are to be enqueued, ms of Redis's time; 0 for at once.
+            at: not before when they are to be enqueued, by the monotonic clock.
             claimed_at: when the claim was asked for, by the monotonic clock: 8 s later it is left to a sweep.
             doubt: why the claim may be lost yet; then nothing is enqueued, and the slots are released.
         """
-        heapq.heappush(self._parcels, _Parcel(at, next(self._numbers), messages, claimed_at, doubt))
+        messages = [message for message in messages if message.slip.key not in self._keys]
+        self._keys.update(message.slip.key for message in messages)
+        is_ahead = at > self.monotonic()
+        heapq.heappush(self._parcels, _Parcel(at, next(self._numbers), messages, claimed_at, doubt, is_ahead))
         self._size += len(messages)
         self._is_new.set()
         if self._work is None:
@@ -106,6 +110,9 @@ class Outbox:
         for task in (self._work, *self._confirms):
             if task is not None:
                 task.cancel()
+        self._parcels, self._unconfirmed, self._size = [], [], 0
+        self._keys.clear()
+        self._has_room.set()
 
     async def _send_all(self) -> None:
         unconfirmed_since = 0.0
@@ -115,35 +122,30 @@ class Outbox:
             parcel = self._next()
             answers = await self._enqueue(parcel)
             if not self._unconfirmed:
-                unconfirmed_since = self.clock.monotonic()
+                unconfirmed_since = self.monotonic()
             self._unconfirmed += zip(parcel.messages, answers, strict=True)
-            is_more_due = self._parcels and self._parcels[0].at <= self.clock.exact_ms()
-            if not is_more_due or self.clock.monotonic() - unconfirmed_since > _LONGEST_UNCONFIRMED_SECONDS:
+            now = self.monotonic()
+            is_more_ready = bool(self._parcels) and self._parcels[0].is_ahead and self._parcels[0].at <= now
+            if not is_more_ready or now - unconfirmed_since > _LONGEST_UNCONFIRMED_SECONDS:
                 self._confirm_all()
 
     async def _is_time(self, parcel: _Parcel) -> bool:
         """Wait until a parcel's time or until there may be an earlier one."""
         self._is_new.clear()
-        # No earlier than its time by Redis's clock, which is known within limits only.
-        until = parcel.at + self.clock.uncertain_ms
-        left = until - self.clock.exact_ms()
-        patience = ENQUEUE_SECONDS - (self.clock.monotonic() - parcel.claimed_at)
-        if left <= 0 or patience <= 0:
-            return True
+        left = parcel.at - self.monotonic()
         # The event loop's timers come up to some milliseconds late: the last stretch is yielded away instead.
-        if left > _TIMERS_LATE_MS:
-            seconds = min((left - _TIMERS_LATE_MS) / 1000, patience)
+        if left > _TIMERS_LATE_SECONDS:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._is_new.wait(), seconds)
+                await asyncio.wait_for(self._is_new.wait(), left - _TIMERS_LATE_SECONDS)
             return False
-        while self.clock.exact_ms() < until:  # noqa: ASYNC110 - see above
+        while self.monotonic() < parcel.at:  # noqa: ASYNC110 - see above
             await asyncio.sleep(0)
         return True
 
     def _next(self) -> _Parcel:
         """Take out what is to be sent next: as much as a batch may hold of what is due, under one claim's terms."""
         first = heapq.heappop(self._parcels)
-        now, room = self.clock.exact_ms(), self.pace.batch
+        now, room = self.monotonic(), self.pace.batch
         messages = list(first.messages)
         while len(messages) < room and self._parcels and not first.doubt:
             other = self._parcels[0]
@@ -157,11 +159,11 @@ class Outbox:
 
     async def _enqueue(self, parcel: _Parcel) -> Sequence[Delivery]:
         messages = parcel.messages
-        began = self.clock.monotonic()
+        began = self.monotonic()
         left = ENQUEUE_SECONDS - (began - parcel.claimed_at)
         answers = await self.dispatcher.enqueue(messages, parcel.doubt, within=left)
         if left > 0 and not parcel.doubt:
-            self.pace.learn(len(messages), self.clock.monotonic() - began)
+            self.pace.learn(len(messages), self.monotonic() - began)
         self._size -= len(messages)
         self._has_room.set()
         return answers
@@ -176,7 +178,10 @@ class Outbox:
     async def _confirm(self, pairs: Sequence[tuple[Message, Delivery]]) -> None:
         for at in range(0, len(pairs), _LARGEST_BATCH):
             messages, answers = zip(*pairs[at : at + _LARGEST_BATCH], strict=True)
-            self._counts += await self.dispatcher.confirm(messages, answers)
+            try:
+                self._counts += await self.dispatcher.confirm(messages, answers)
+            finally:
+                self._keys.difference_update(message.slip.key for message in messages)
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._confirms.discard(task)
@@ -247,3 +252,5 @@ class _Parcel(NamedTuple):
     messages: Sequence[Message]
     claimed_at: float
     doubt: str
+    is_ahead: bool
+    """Whether it was there before its time."""

@@ -7,6 +7,7 @@ again. Downtime is never walked slot by slot.
 
 A slot may be handed out some milliseconds ahead of its time, a burst up to a second: then it can be claimed by its
 time, and the message is ready. Where slots must not overlap it is not: whether another one is out is judged in time.
+Of a burst, a replica of many is handed out its share first, and the others' a moment later, should they be left.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from slotqueue.answers import Gap, Known, Offer
+from slotqueue.answers import Gap, Known, Offer, Share
 from slotqueue.jobs import Job
 from slotqueue.schedules import newest_between
 from slotqueue.slots import Slot, from_ms, key_at, to_ms, utc_ms
@@ -30,6 +31,11 @@ _QUARANTINE_MS = 60_000
 _AHEAD_A_SLOT_MS = 0.1
 """What a slot of a burst takes to be claimed and packed, about."""
 _MOST_AHEAD_MS = 1000
+_SHARED_FROM = 200
+"""Fewer slots at once are offered by all replicas: the quickest wins."""
+_OTHERS_AFTER_MS = 500
+_SHORTEST_SHARED = timedelta(seconds=5)
+"""Of a job that comes more often, the next slot would be due while this one waits for others."""
 
 
 class Turn(NamedTuple):
@@ -50,6 +56,8 @@ class Entry:
     previous: int | None = None
     turn: Turn | None = None
     """Where in the heap it stands; None while its slots are out."""
+    is_others: bool = False
+    """Whether its slot is in another replica's share, and surely claimed by now."""
 
 
 class Due(NamedTuple):
@@ -92,6 +100,8 @@ class Planner:
     def __init__(self, namespace: str, *, ahead_ms: int = 0) -> None:
         self.namespace = namespace
         self.ahead_ms = ahead_ms
+        self.share = Share()
+        """Which slots of a burst are handed out first."""
         self._entries: dict[str, Entry] = {}
         self._expected: dict[str, Job] = {}
         self._turns: list[Turn] = []
@@ -152,8 +162,15 @@ class Planner:
         """Take out what is due at `now`."""
         plan = Plan()
         while (at := self.next_at()) is not None and at <= now:
-            for entry in self._due_at.pop(heapq.heappop(self._turns)):
+            turn = heapq.heappop(self._turns)
+            entries = self._due_at.pop(turn)
+            is_shared = turn.is_ahead and len(entries) >= _SHARED_FROM
+            for entry in entries:
                 entry.turn = None
+                if is_shared and not self._is_mine(entry):
+                    entry.is_others = True
+                    self._push_at(entry, Turn(turn.at + self.ahead_ms + _OTHERS_AFTER_MS, is_ahead=False))
+                    continue
                 try:
                     plan.dues.append(self._due(entry, now))
                 except Exception as error:  # noqa: BLE001 - as in add
@@ -193,7 +210,7 @@ class Planner:
                 continue
             if entry.job.terms.is_complete:
                 self._go_back(entry, now)
-            elif is_data_lost and entry.fire is not None and (entry.fire <= now or turn in out):
+            elif is_data_lost and entry.fire is not None and (entry.fire <= now or turn in out or entry.is_others):
                 until = max(now, entry.fire)
                 gaps.append(Gap(entry.job, entry.decided, until, "Redis lost its data, and a repeat would be worse"))
                 entry.decided, entry.previous = until, None
@@ -206,6 +223,10 @@ class Planner:
         newest = newest_between(entry.job.schedule, start, from_ms(now) + _MILLISECOND, entry.job.policy.lookback + 1)
         if newest and (entry.fire is None or to_ms(newest[0]) < entry.fire):
             entry.fire, entry.previous = to_ms(newest[0]), None
+
+    def _is_mine(self, entry: Entry) -> bool:
+        job, fire = entry.job, entry.fire
+        return fire is None or job.period < _SHORTEST_SHARED or self.share.holds(job.name, fire)
 
     def _begin_of(self, turn: Turn) -> int:
         """From when its slots are handed out: the more there are, the earlier."""
@@ -262,6 +283,7 @@ class Planner:
         return to_ms(following)
 
     def _push(self, entry: Entry) -> None:
+        entry.is_others = False
         if entry.fire is not None:
             at = entry.fire + entry.job.delay_of(entry.fire)
             is_ahead = self.ahead_ms > 0 and entry.job.terms.may_overlap

@@ -148,6 +148,10 @@ class Verbs(Protocol):
         """Claim slots; a batch in one round trip. Where slots may overlap, up to `ahead_ms` before their time."""
         ...
 
+    def taken(self, keys: Sequence[str]) -> Command[int]:
+        """Ask how many of these slots are claimed, by whomever."""
+        ...
+
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:
         """Record gaps as missed, and count their slots; answers from when (ms, exclusive) each is one.
 

@@ -260,6 +260,8 @@ class Registrar:
         self._up_since = self._up_since or answer.now
         if is_last:
             self._seen_at = self.clock.monotonic()
+        if answer.share is not None:
+            self.planner.share = answer.share
         return answer.jobs
 
     def _about(self) -> str:

@@ -71,7 +71,7 @@ class Ticker:
     ) -> None:
         self.store = store
         self.planner = planner
-        self.outbox = Outbox(dispatcher, clock)
+        self.outbox = Outbox(dispatcher, clock.monotonic)
         self.clock = clock
         self.replica = replica
         self.emit = emit
@@ -170,6 +170,9 @@ class Ticker:
         offers = [offer for due in chunk for offer in due.offers]
         self.turned_at = sent = self.clock.monotonic()
         try:
+            if all(due.entry.is_others for due in chunk) and await self._are_taken(offers):
+                self._lose(chunk, offers, counts)
+                return True
             command = self.store.verbs.claim(
                 offers, replica=self.replica.id, epoch=self.registrar.epoch, ahead_ms=self.planner.most_ahead_ms
             )
@@ -188,13 +191,28 @@ class Ticker:
         counts["offered"] += len(offers)
         for word, times in words.items():
             counts[word.value] += times
-        instants = [due.at if due.at > claims.now else 0 for due in chunk for _ in due.offers]
+        # Since Redis's clock cannot be behind its answer, no slot goes out early, whatever this replica takes it for.
+        heard = self.clock.monotonic()
+        instants = [heard + max(0.0, due.at - claims.exact_now) / 1000 for due in chunk for _ in due.offers]
         won = self._take(offers, instants, claims)
         for at, messages in won.items():
             self.outbox.put(messages, at, claimed_at=sent, doubt=doubt)
         if not won:
             self.outbox.pace.lose()
         return True
+
+    async def _are_taken(self, offers: Sequence[Offer]) -> bool:
+        """Whether others have claimed all of them: of a burst each replica claims its share first."""
+        return await self.store.run(self.store.verbs.taken([offer.slot.key for offer in offers])) == len(offers)
+
+    def _lose(self, chunk: list[Due], offers: list[Offer], counts: Counter[str]) -> None:
+        for due in chunk:
+            self.planner.settle(due)
+        counts["offered"] += len(offers)
+        counts[Word.TAKEN.value] += len(offers)
+        if is_heard(self.emit, SlotTaken):
+            for job, slot in offers:
+                self.emit(SlotTaken(slot.key, job.name, self.replica.id))
 
     def _settle(self, chunk: list[Due], verdicts: Sequence[Verdict], found: AbstractSet[Word]) -> None:
         if found.isdisjoint({Word.STALE, Word.EARLY}):
@@ -211,9 +229,9 @@ class Ticker:
             else:
                 self.planner.put_back(due)
 
-    def _take(self, offers: list[Offer], instants: list[int], claims: Claims) -> dict[int, list[Message]]:
+    def _take(self, offers: list[Offer], instants: list[float], claims: Claims) -> dict[float, list[Message]]:
         """Report what became of offers; the messages of what was won, by when they are to go out."""
-        won: dict[int, list[Message]] = {}
+        won: dict[float, list[Message]] = {}
         is_win_heard, is_loss_heard = is_heard(self.emit, SlotClaimed), is_heard(self.emit, SlotTaken)
         for (job, slot), at, (word, detail) in zip(offers, instants, claims.verdicts, strict=True):
             if word is Word.WON:
@@ -274,4 +292,3 @@ async def _sleep(seconds: float, *until: asyncio.Event) -> None:
     finally:
         for wait in waits:
             wait.cancel()
-

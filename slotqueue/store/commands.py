@@ -17,6 +17,7 @@ from slotqueue.answers import (
     Overdue,
     Registered,
     Run,
+    Share,
     StoredEntry,
     Takeover,
     Verdict,
@@ -48,10 +49,10 @@ class Commands:
             args += (job.job, job.schedule_version, job.since, job.decided, job.schedule, job.about)
 
         def read(reply: Any) -> Registered:
-            now, found, numbers = reply
+            now, found, numbers, rank, size = reply
             pairs = zip(jobs, numbers[::2], numbers[1::2], strict=True)
             known = [Known(job.job, job.schedule_version, int(since), int(decided)) for job, since, decided in pairs]
-            return Registered(int(now), found, known)
+            return Registered(int(now), found, known, Share(int(rank), int(size)) if size else None)
 
         words = ("epoch", "jobs", "decided", "replicas", "schedules", "about", "past")
         return Command("register", [self.keys.of(word) for word in words], args, read)
@@ -81,6 +82,10 @@ class Commands:
             args += (len(versions), *shared, *versions)
         keys = self._keys_of([offer.slot.key for offer in offers])
         return Command("claim", keys, args, _read_claims)
+
+    def taken(self, keys: Sequence[str]) -> Command[int]:
+        """See `Verbs.taken`."""
+        return Command("taken", list(keys), [], int)
 
     def miss(self, gaps: Sequence[Gap], *, replica: str, epoch: str) -> Command[list[int]]:
         """See `Verbs.miss`."""
@@ -240,9 +245,10 @@ def _verdicts(reply: Any) -> list[Verdict]:
 
 
 def _read_claims(reply: Any) -> Claims:
+    exact_now = int(reply[0]) / 1000
     if not reply[1]:
-        return Claims(int(reply[0]), is_same_epoch=False, verdicts=[])
-    return Claims(int(reply[0]), is_same_epoch=True, verdicts=_verdicts(reply[2]))
+        return Claims(exact_now, is_same_epoch=False, verdicts=[])
+    return Claims(exact_now, is_same_epoch=True, verdicts=_verdicts(reply[2]))
 
 
 def _written(reply: Any) -> Written:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-_ABOUT_PROCESSES = frozenset({"register", "enlist", "vouch", "leave", "miss", "overdue", "open_keys", "waiting", "own"})
+_ABOUT_PROCESSES = frozenset(
+    {"register", "enlist", "vouch", "leave", "miss", "overdue", "open_keys", "waiting", "own", "taken"}
+)
 _ABOUT_STORED_JOBS = frozenset({"put", "remove", "changes", "restore"})
 _READ_ONLY = frozenset({"heads", "listed", "tally", "letters", "told"})
 _ABOUT_JOBS = frozenset({"pause", "pauses", "forget"})

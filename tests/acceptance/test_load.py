@@ -179,7 +179,7 @@ async def test_a_chunk_whose_turn_comes_too_late_is_left_to_the_sweep(
     fleet = new_fleet()
 
     def slowly(messages: Sequence[Message]) -> list[Delivery]:
-        monkeypatch.setattr("slotqueue.ticker.ENQUEUE_SECONDS", 0.0)
+        monkeypatch.setattr("slotqueue.outbox.ENQUEUE_SECONDS", 0.0)
         return [Accepted()] * len(messages)
 
     queue = Odd(slowly)

@@ -60,8 +60,8 @@ slotqueue.store.commands.GRACE_MS = orders.grace_ms
 logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
 
 if orders.late:
-    _now_ms = RedisClock.now_ms
-    setattr(RedisClock, "now_ms", lambda clock: _now_ms(clock) - int(orders.late * 1000))  # noqa: B010
+    _exact_ms = RedisClock.exact_ms
+    setattr(RedisClock, "exact_ms", lambda clock: _exact_ms(clock) - orders.late * 1000)  # noqa: B010
 
 
 def tell(event: Event) -> None:

@@ -171,8 +171,8 @@ class Stage:
 
     # ---- steps of the protocol
 
-    def claim(self, *offers: Offer, replica: str = "r1", epoch: str = EPOCH_VALUE) -> list[Verdict]:
-        return self.run(self.verbs.claim(offers, replica=replica, epoch=epoch)).verdicts
+    def claim(self, *offers: Offer, replica: str = "r1", epoch: str = EPOCH_VALUE, ahead_ms: int = 0) -> list[Verdict]:
+        return self.run(self.verbs.claim(offers, replica=replica, epoch=epoch, ahead_ms=ahead_ms)).verdicts
 
     def guard(self, job: Job) -> None:
         self.run(self.verbs.enlist(Process("w1", tasks=(job.task_name,))))

@@ -78,6 +78,38 @@ def test_a_slot_whose_time_has_not_come_is_early_and_leaves_nothing(stage: Stage
     assert stage.snapshot() == before
 
 
+def test_a_slot_may_be_claimed_ahead_of_its_time_by_so_much(stage: Stage) -> None:
+    job = stage.job()
+    offer = Offer(job, stage.slot(job, ago=-5))
+    assert stage.claim(offer, ahead_ms=3000) == [Verdict(Word.EARLY)]
+    assert stage.claim(offer, ahead_ms=6000) == [Verdict(Word.WON)]
+    assert stage.wait_of(offer.slot.key) == GRACE
+
+
+@pytest.mark.parametrize("overlap", ["forbid", "hold"])
+def test_where_slots_must_not_overlap_none_is_claimed_ahead(stage: Stage, overlap: str) -> None:
+    job = stage.job(overlap=overlap)
+    assert stage.claim(Offer(job, stage.slot(job, ago=-5)), ahead_ms=6000) == [Verdict(Word.EARLY)]
+
+
+def test_an_answer_to_a_claim_has_the_time_to_the_microsecond(stage: Stage) -> None:
+    job = stage.job()
+    offers = [Offer(job, stage.slot(job)) for _ in range(20)]
+    commands = [stage.verbs.claim([offer], replica="r1", epoch=EPOCH_VALUE) for offer in offers]
+    times = [stage.run(command).exact_now for command in commands]
+    assert any(each % 1 for each in times)
+    assert times == sorted(times)
+    assert 0 <= stage.now() - times[-1] < 5000
+
+
+def test_those_who_look_at_others_slots_are_told_how_many_are_claimed(stage: Stage) -> None:
+    job = stage.job()
+    slots = [stage.slot(job) for _ in range(3)]
+    stage.claim(*(Offer(job, slot) for slot in slots[:2]))
+    assert stage.run(stage.verbs.taken([slot.key for slot in slots])) == 2
+    assert stage.run(stage.verbs.taken([])) == 0
+
+
 @pytest.mark.parametrize("kind", ["done", "record"])
 def test_a_slot_with_a_done_marker_or_a_record_is_not_won_even_without_its_claim(stage: Stage, kind: str) -> None:
     job = stage.job()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.answers import Known, Registered
+from slotqueue.answers import Known, Registered, Share
 from slotqueue.protocols import Process
 from tests.store.stage import DAY, EPOCH_VALUE, HOUR, MINUTE, Stage
 
@@ -55,6 +55,18 @@ def fleet(stage: Stage) -> Fleet:
 JOB = Known("rollup", "v1")
 CHANGED = Known("rollup", "v2")
 OTHER = Known("other", "v1")
+
+
+def test_each_replica_learns_its_share_among_those_that_were_heard_of_lately(stage: Stage, fleet: Fleet) -> None:
+    assert fleet.register(replica="r1").share == Share(0, 1)
+    assert fleet.register(replica="r2").share == Share(1, 2)
+    assert fleet.register(replica="r0").share == Share(0, 3)
+    assert fleet.register(replica="r2").share == Share(2, 3)
+    seen, _, about = stage.redis.hget("ran:replicas", "r1").partition(" ")
+    stage.redis.hset("ran:replicas", "r1", f"{int(seen) - 26_000} {about}")
+    assert fleet.register(replica="r2").share == Share(1, 2)
+    part = stage.verbs.register(Process("r2"), [], epoch=EPOCH_VALUE, is_last=False)
+    assert stage.run(part).share is None
 
 
 def test_the_first_replica_makes_the_epoch_and_later_ones_learn_it(stage: Stage, fleet: Fleet) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slotqueue.answers import Share
 from slotqueue.jobs import Job
 from slotqueue.planner import Due, Planner
 from slotqueue.policy import Policy
@@ -298,6 +299,88 @@ def test_what_is_delayed_waits_also_where_only_the_newest_is_wanted(policy: dict
     assert fire_times([due]) == ["12:02:00"]
     planner.settle(due)
     assert planner.next_at() == third + late.delay_of(third)
+
+
+# ---- ahead of time
+
+
+def _ahead_of(jobs: Iterable[Job], share: Share = Share(), since: datetime = NOON) -> Planner:  # noqa: B008 - a value
+    planner = Planner("ran", ahead_ms=25)
+    planner.share = share
+    for each in jobs:
+        planner.add(each, since=to_ms(since), decided=0)
+    return planner
+
+
+def test_a_slot_is_handed_out_ahead_of_its_time_once() -> None:
+    planner = _ahead_of([job()])
+    at = to_ms(NOON + MINUTE)
+    assert planner.next_at() == at - 25
+    assert planner.due(at - 26).dues == []
+    (due,) = planner.due(at - 25).dues
+    assert (fire_times([due]), due.at) == (["12:01:00"], at)
+    planner.settle(due)
+    assert planner.due(at + 1).dues == []
+    assert planner.next_at() == to_ms(NOON + 2 * MINUTE) - 25
+
+
+@pytest.mark.parametrize("overlap", ["forbid", "hold"])
+def test_where_slots_must_not_overlap_each_is_handed_out_at_its_time(overlap: str) -> None:
+    planner = _ahead_of([job(overlap=overlap)])
+    at = to_ms(NOON + MINUTE)
+    assert planner.due(at - 1).dues == []
+    assert fire_times(planner.due(at).dues) == ["12:01:00"]
+
+
+@pytest.mark.parametrize("size, ahead", [(1, 25), (100, 35), (3000, 325), (20_000, 1000)])
+def test_the_larger_a_burst_the_earlier_it_is_handed_out(size: int, ahead: int) -> None:
+    planner = _ahead_of(job(f"job-{number}") for number in range(size))
+    at = to_ms(NOON + MINUTE)
+    assert planner.next_at() == at - ahead
+    assert planner.due(at - ahead - 1).dues == []
+    assert len(planner.due(at - ahead).dues) == size
+    assert planner.most_ahead_ms == 1000
+
+
+def test_of_a_burst_each_replica_is_handed_its_share_first_and_the_others_a_moment_later() -> None:
+    jobs = [job(f"job-{number}") for number in range(600)]
+    at = to_ms(NOON + MINUTE)
+    firsts = []
+    for rank in range(3):
+        planner = _ahead_of(jobs, Share(rank, 3))
+        mine = planner.due(at).dues
+        assert not any(due.entry.is_others for due in mine)
+        firsts.append({due.entry.job.name for due in mine})
+        for due in mine:
+            planner.settle(due)
+        assert planner.due(at + 499).dues == []
+        theirs = planner.due(at + 500).dues
+        assert all(due.entry.is_others for due in theirs)
+        assert len(mine) + len(theirs) == 600
+        assert fire_times(theirs) == ["12:01:00"] * len(theirs)
+        planner.put_back(theirs[0])
+        assert not theirs[0].entry.is_others, "what got no answer is claimed in full"
+    assert sum(map(len, firsts)) == len(set().union(*firsts)) == 600
+    assert all(150 < len(first) < 250 for first in firsts)
+
+
+@pytest.mark.parametrize("size, seconds", [(199, 60), (600, 1)])
+def test_few_slots_and_those_of_quick_jobs_are_everybodys_at_once(size: int, seconds: int) -> None:
+    jobs = [
+        replace(job(f"job-{number}", Every(seconds=seconds)), period=timedelta(seconds=seconds))
+        for number in range(size)
+    ]
+    planner = _ahead_of(jobs, Share(0, 3))
+    assert len(planner.due(to_ms(NOON + timedelta(seconds=seconds))).dues) == size
+
+
+def test_after_a_loss_of_data_a_skip_slot_that_may_have_been_claimed_ahead_is_in_the_gap() -> None:
+    at = to_ms(NOON + MINUTE)
+    planner = _ahead_of([job("s", on_crash="skip")])
+    assert planner.rewind(at - 26, is_data_lost=True) == []
+    (gap,) = planner.rewind(at - 25, is_data_lost=True)
+    assert (gap.after, gap.until) == (to_ms(NOON), at)
+    assert planner.next_at() == to_ms(NOON + 2 * MINUTE) - 25
 
 
 def test_after_an_outage_jobs_that_complete_offer_their_last_slots_again_and_jobs_that_skip_do_not() -> None:

@@ -7,16 +7,17 @@
 -- then groups of slots that share what five arguments say: how many they are, fire time ms, start of the interval ms,
 -- task, terms; and behind them one a slot: the version of its job
 --
--- Returns {now, 0} where the epoch is another: Redis lost its data, nothing is claimed.
--- Else {now, 1, {an answer a slot, equal ones as one (record.lua)}}: "won", "taken", "early", "stale", {"held", why}, {"skipped", why}, {"broken", what}.
+-- Returns {now in microseconds, 0} where the epoch is another: Redis lost its data, nothing is claimed.
+-- Else {the same, 1, {an answer a slot, equal ones as one (record.lua)}}: "won", "taken", "early", "stale", {"held", why}, {"skipped", why}, {"broken", what}.
 -- "won" also answers the owner that asks again, but only while the slot is claimed by its first enqueue; so does "held".
 -- "stale" is an offer for a stored job that was changed or removed since.
 
 local SOME = 1500
+local micros = clock[1] * 1000000 + clock[2]
 local replica, grace, ahead = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local count = #KEYS - SHARED
 
-if redis.call('GET', KEYS[EPOCH]) ~= ARGV[2] then return {now, 0} end
+if redis.call('GET', KEYS[EPOCH]) ~= ARGV[2] then return {micros, 0} end
 local pausing = redis.call('EXISTS', KEYS[PAUSES]) == 1
 redis.call('ZCARD', KEYS[OPEN]) -- a key of another type fails here, before anything is written
 
@@ -153,4 +154,4 @@ end
 if claims > 0 then reckon('claimed', claims) end
 write_deadlines()
 write_decisions()
-return {now, 1, said}
+return {micros, 1, said}

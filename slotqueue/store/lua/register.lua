@@ -14,9 +14,11 @@
 -- A version that nobody has seen for a while is dropped once another is there. A job that was away while replicas
 -- were up was removed, and owes nothing from then. "A while" is told by the fleet's uptime, which stands still while
 -- no replica is there: a downtime of all removes nothing, whichever replica returns first.
--- Returns {now, epoch, {since, decided, since, decided, ...}}.
+-- Returns {now, epoch, {since, decided, since, decided, ...}, rank, size}: with the last chunk, how many replicas have
+-- been heard of lately and how many of their ids come before this one's; else 0, 0.
 
 local LONGEST_GAP, QUARTER, DAY = 600000, 900000, 86400000
+local SILENT = 25000 -- two signs of life and a half
 local KEEP_PAST, MOST_PAST, KEEP_ABOUT = 91 * DAY, 50, 365 * DAY
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -78,11 +80,18 @@ for at = 5, #ARGV, 6 do
   if ARGV[at + 5] ~= '' then redis.call('HSET', KEYS[6], ARGV[at], ARGV[at + 5]) end
 end
 
+local rank, size = 0, 0
 if ARGV[4] == '1' then
+  size = 1
   local all = redis.call('HGETALL', KEYS[4])
   for i = 1, #all, 2 do
     local seen = tonumber(string.match(all[i + 1], '^%d+') or 0)
-    if now - seen > DAY then redis.call('HDEL', KEYS[4], all[i]) end
+    if now - seen > DAY then
+      redis.call('HDEL', KEYS[4], all[i])
+    elseif now - seen < SILENT and all[i] ~= ARGV[2] then
+      size = size + 1
+      if all[i] < ARGV[2] then rank = rank + 1 end
+    end
   end
   redis.call('HSET', KEYS[4], ARGV[2], text(now) .. ' ' .. ARGV[3])
   redis.call('PEXPIRE', KEYS[4], 2 * DAY)
@@ -90,4 +99,4 @@ if ARGV[4] == '1' then
   for _, key in ipairs({KEYS[5], KEYS[6], KEYS[7]}) do redis.call('PEXPIRE', key, KEEP_ABOUT) end
 end
 redis.call('PEXPIRE', KEYS[3], KEEP_ABOUT)
-return {now, redis.call('GET', KEYS[1]), answers}
+return {now, redis.call('GET', KEYS[1]), answers, rank, size}
