@@ -42,10 +42,10 @@ class ReplicaStopped(Event):
 
 @dataclass(frozen=True, slots=True)
 class SlotClaimed(Event):
-    """This replica won a slot; it is `late_ms` behind its fire time."""
+    """This replica won a slot, `late_ms` after its fire time; negative for ahead of it."""
 
     level: ClassVar[int] = logging.DEBUG
-    text: ClassVar[str] = "{key} claimed by {replica}, {late_ms} ms behind its time"
+    text: ClassVar[str] = "{key} claimed by {replica}, at {late_ms:+} ms of its time"
     key: str
     job: str
     replica: str

@@ -107,7 +107,11 @@ class Metrics(Collector):
             "slotqueue_broken_slots", "Times that damaged keys of a slot were met.", space, registry=registry
         )
         self._lateness = Histogram(
-            "slotqueue_claim_lateness_seconds", "From fire time to claim.", space, buckets=_LATE, registry=registry
+            "slotqueue_claim_lateness_seconds",
+            "From fire time to claim; 0 for one claimed ahead.",
+            space,
+            buckets=_LATE,
+            registry=registry,
         )
         self._queue_time = Histogram(
             "slotqueue_queue_time_seconds",

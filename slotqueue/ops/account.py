@@ -64,7 +64,7 @@ class Account:
         behind: the key of the slot that is, or was when this one was skipped, in its way (`overlap`); "" for none.
         terms: the policy under which it was claimed.
         last_run: None where it never began.
-        late: seconds from fire time to claim.
+        late: seconds from fire time to claim, 0 for one that was claimed ahead.
         queue_time: seconds from the newest enqueue to the newest begin.
         run_time: seconds from the newest begin to the end.
         deadline: when a sweep may take it over; None where it is not open.
@@ -204,7 +204,7 @@ def _recorded(parts: KeyParts, kept: SlotKept, record: Record, now: int, task_se
         )
         if numbers.began
         else None,
-        late=_seconds(numbers.fire, numbers.claimed),
+        late=max(0, numbers.claimed - numbers.fire) / 1000 if numbers.claimed else None,
         queue_time=_seconds(numbers.queued, numbers.began),
         run_time=_seconds(numbers.began, numbers.ended) if has_run_to_end else None,
         deadline=moment(kept.deadline),

@@ -36,7 +36,7 @@ class SlotRow:
         worker: who ran it last, "" for nobody yet.
         enqueues: how often it was given to the queue, or was about to be.
         attempts: attempts spent by crashes and final failures.
-        late: seconds from fire time to claim; None where unknown.
+        late: seconds from fire time to claim, 0 for one that was claimed ahead; None where unknown.
         claimed_at, began_at, ended_at: None for "not yet".
         note: why it ended, its last error, or what is damaged.
         missed_after, missed_until: of a gap: its fire times lie in (after, until]; None for a slot.
@@ -172,7 +172,7 @@ def _row(kept: SlotKept) -> SlotRow:
         worker=record.worker,
         enqueues=record.enqueues,
         attempts=numbers.spent,
-        late=(numbers.claimed - fire) / 1000 if numbers.claimed else None,
+        late=max(0, numbers.claimed - fire) / 1000 if numbers.claimed else None,
         claimed_at=moment(numbers.claimed),
         began_at=moment(numbers.began),
         ended_at=moment(numbers.ended),

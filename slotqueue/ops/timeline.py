@@ -41,10 +41,13 @@ def timeline(kept: SlotKept, record: Record) -> tuple[Moment, ...]:
     numbers = record.numbers
     if record.events > len(record.past):
         steps.insert(0, _Step(numbers.claimed, f"({count(record.events - len(record.past), 'older event')} not kept)"))
-    if numbers.claimed:
-        late = duration(numbers.claimed - numbers.fire)
-        steps.insert(0, _Step(numbers.claimed, f"claimed by {record.by}, {late} after its fire time"))
-    steps.insert(0, _Step(numbers.fire, "due: its fire time"))
+    due, late = _Step(numbers.fire, "due: its fire time"), numbers.claimed - numbers.fire
+    if not numbers.claimed:
+        steps.insert(0, due)
+    elif late < 0:
+        steps[:0] = (_Step(numbers.claimed, f"claimed by {record.by}, ahead of its time"), due)
+    else:
+        steps[:0] = (due, _Step(numbers.claimed, f"claimed by {record.by}, {duration(late)} after its fire time"))
     if numbers.ended and not record.state.is_open:
         place = len(steps) - (1 if discarded(record) else 0)
         steps.insert(place, _Step(numbers.ended, _end(kept, record)))

@@ -62,7 +62,7 @@ CASES = (
         "a replica that was paused, or whose clock is wrong, runs a slot again",
         (
             "races/test_replicas.py::test_a_replica_that_was_frozen_over_some_slots_runs_none_again",
-            "races/test_replicas.py::test_a_replica_that_takes_the_time_for_later_than_it_is_claims_nothing_early",
+            "races/test_replicas.py::test_a_replica_that_takes_the_time_for_later_than_it_is_enqueues_nothing_early",
             "acceptance/test_claims.py::test_a_claim_that_would_die_too_early_is_refused_when_the_job_is_added",
         ),
     ),

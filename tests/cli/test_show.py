@@ -102,6 +102,16 @@ def test_overlap_names_the_slot_in_the_way(slotqueue: Slotqueue, stage: Stage, r
     assert other.key in listed
 
 
+def test_a_slot_that_was_claimed_ahead_says_so_before_it_is_due(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    job = stage.job()
+    slot = stage.slot(job, ago=-5)
+    stage.claim(Offer(job, slot), ahead_ms=60_000)
+    assert happened(slotqueue, redis_url, slot.key) == ["claimed by r1, ahead of its time", "due: its fire time"]
+    assert told(slotqueue, redis_url, slot.key)["late"] == 0
+
+
 def test_a_done_slot_tells_its_whole_story_in_order(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
     run = stage.running()
     stage.finish(run)

@@ -305,7 +305,7 @@ def test_what_is_delayed_waits_also_where_only_the_newest_is_wanted(policy: dict
 
 
 def _ahead_of(jobs: Iterable[Job], share: Share = Share(), since: datetime = NOON) -> Planner:  # noqa: B008 - a value
-    planner = Planner("ran", ahead_ms=25)
+    planner = Planner("ran", ahead_ms=10)
     planner.share = share
     for each in jobs:
         planner.add(each, since=to_ms(since), decided=0)
@@ -315,13 +315,13 @@ def _ahead_of(jobs: Iterable[Job], share: Share = Share(), since: datetime = NOO
 def test_a_slot_is_handed_out_ahead_of_its_time_once() -> None:
     planner = _ahead_of([job()])
     at = to_ms(NOON + MINUTE)
-    assert planner.next_at() == at - 25
-    assert planner.due(at - 26).dues == []
-    (due,) = planner.due(at - 25).dues
+    assert planner.next_at() == at - 10
+    assert planner.due(at - 11).dues == []
+    (due,) = planner.due(at - 10).dues
     assert (fire_times([due]), due.at) == (["12:01:00"], at)
     planner.settle(due)
     assert planner.due(at + 1).dues == []
-    assert planner.next_at() == to_ms(NOON + 2 * MINUTE) - 25
+    assert planner.next_at() == to_ms(NOON + 2 * MINUTE) - 10
 
 
 @pytest.mark.parametrize("overlap", ["forbid", "hold"])
@@ -332,7 +332,7 @@ def test_where_slots_must_not_overlap_each_is_handed_out_at_its_time(overlap: st
     assert fire_times(planner.due(at).dues) == ["12:01:00"]
 
 
-@pytest.mark.parametrize("size, ahead", [(1, 25), (100, 35), (3000, 325), (20_000, 1000)])
+@pytest.mark.parametrize("size, ahead", [(1, 10), (100, 20), (3000, 310), (20_000, 1000)])
 def test_the_larger_a_burst_the_earlier_it_is_handed_out(size: int, ahead: int) -> None:
     planner = _ahead_of(job(f"job-{number}") for number in range(size))
     at = to_ms(NOON + MINUTE)
@@ -377,10 +377,10 @@ def test_few_slots_and_those_of_quick_jobs_are_everybodys_at_once(size: int, sec
 def test_after_a_loss_of_data_a_skip_slot_that_may_have_been_claimed_ahead_is_in_the_gap() -> None:
     at = to_ms(NOON + MINUTE)
     planner = _ahead_of([job("s", on_crash="skip")])
-    assert planner.rewind(at - 26, is_data_lost=True) == []
-    (gap,) = planner.rewind(at - 25, is_data_lost=True)
+    assert planner.rewind(at - 11, is_data_lost=True) == []
+    (gap,) = planner.rewind(at - 10, is_data_lost=True)
     assert (gap.after, gap.until) == (to_ms(NOON), at)
-    assert planner.next_at() == to_ms(NOON + 2 * MINUTE) - 25
+    assert planner.next_at() == to_ms(NOON + 2 * MINUTE) - 10
 
 
 def test_after_an_outage_jobs_that_complete_offer_their_last_slots_again_and_jobs_that_skip_do_not() -> None:
