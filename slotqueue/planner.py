@@ -5,7 +5,7 @@ share its place there, so that a burst of thousands is one step, and a job is ad
 logarithm of the instants. Memory advances only when the caller settles what it was given: what is put back is due
 again. Downtime is never walked slot by slot.
 
-A slot may be handed out some milliseconds ahead of its time, a burst up to a second: then it can be claimed by its
+A slot may be handed out some milliseconds ahead of its time, a burst up to 1.5 s: then it can be claimed by its
 time, and the message is ready. Where slots must not overlap it is not: whether another one is out is judged in time.
 Of a burst, a replica of many is handed out its share first, and the others' a moment later, should they be left.
 """
@@ -28,9 +28,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 _MOST_OFFERS = 100
 """Of one job in one pass; what is left is due in the next."""
 _QUARANTINE_MS = 60_000
-_AHEAD_A_SLOT_MS = 0.1
+_AHEAD_A_SLOT_MS = 0.15
 """What a slot of a burst takes to be claimed and packed, about."""
-_MOST_AHEAD_MS = 1000
+_MOST_AHEAD_MS = 1500
 _SHARED_FROM = 200
 """Fewer slots at once are offered by all replicas: the quickest wins."""
 _OTHERS_AFTER_MS = 500

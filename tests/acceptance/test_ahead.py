@@ -24,7 +24,7 @@ async def test_a_slot_is_claimed_before_its_time_and_enqueued_no_earlier(apps: A
         await eventually(lambda: len(queue.messages) > 12)
     delays = {job.name: job.delay_of for job in jobs}
     for event in apps.told(SlotClaimed):
-        assert event.late_ms >= delays[event.job](to_ms(parse_key(event.key).fire_time)) - 1000
+        assert event.late_ms >= delays[event.job](to_ms(parse_key(event.key).fire_time)) - 1500
     assert sum(event.late_ms < 0 for event in apps.told(SlotClaimed)) > 4
     for message in queue.messages:
         delay = delays[parse_key(message.slip.key).job](message.slip.fire)
@@ -34,7 +34,7 @@ async def test_a_slot_is_claimed_before_its_time_and_enqueued_no_earlier(apps: A
 async def test_a_stop_sends_what_was_claimed_ahead_before_it_ends(apps: Apps, new_fleet: NewFleet) -> None:
     fleet, queue = new_fleet(), Listing()
     app = apps.new(enqueuer=queue)
-    for number in range(BURST):  # claimed 40 ms ahead
+    for number in range(BURST):  # claimed 55 ms ahead
         app.add(f"job-{number}", Every(seconds=2), on_crash="skip")
     async with app:
         await eventually(lambda: len(apps.told(SlotClaimed)) == BURST, pause=0.001)

@@ -61,6 +61,11 @@ class CeleryEnqueuer:
         options = {**job.options, **({"queue": job.queue} if job.queue is not None else {})}
         return queue_for(self.app, job.task, options, job.args, job.kwargs)
 
+    @property
+    def seconds_a_message(self) -> float | None:
+        """How long a message takes in a large batch, about; of AMQP, whose broker confirms each, that is measured."""
+        return 0.0004 if self._is_redis else None
+
     def prepare(self) -> None:
         """Connect to the broker, off the loop: the first slot that this process wins is not to be late for it."""
         self._here().connect()
@@ -113,10 +118,13 @@ class CeleryEnqueuer:
     @cached_property
     def _redelivery_seconds(self) -> float:
         """How late the broker may deliver a message again; asked once, by the first job: the settings answer slowly."""
-        conf = self.app.conf
-        if not str(conf.broker_read_url or "").startswith(("redis", "sentinel")):
+        if not self._is_redis:
             return 0.0
-        return float((conf.broker_transport_options or {}).get("visibility_timeout", 3600) + _RESTORE_SECONDS)
+        return float((self.app.conf.broker_transport_options or {}).get("visibility_timeout", 3600) + _RESTORE_SECONDS)
+
+    @cached_property
+    def _is_redis(self) -> bool:
+        return str(self.app.conf.broker_read_url or "").startswith(("redis", "sentinel"))
 
     def _here(self) -> _Sender:
         """The sender of this process: threads and sockets do not survive a fork."""
