@@ -65,7 +65,7 @@ class Outbox:
         heapq.heappush(self._parcels, _Parcel(at, next(self._numbers), messages, claimed_at, doubt, is_ahead))
         self._size += len(messages)
         self._is_new.set()
-        if self._work is None:
+        if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._send_all())
             self._work.add_done_callback(self._end)
 

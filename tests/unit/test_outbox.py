@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -25,6 +25,7 @@ class Recording(Dispatcher):
         self.steps: list[str] = []
         self.at: dict[str, float] = {}
         self.failure: BaseException | None = None
+        self.meanwhile: Callable[[], None] = lambda: None
         self.is_open = asyncio.Event()
         self.is_open.set()
 
@@ -40,6 +41,7 @@ class Recording(Dispatcher):
     async def confirm(self, messages: Sequence[Message], answers: Sequence[Delivery]) -> Counter[str]:
         assert len(answers) == len(messages)
         self.steps += [f"confirm {_names(messages)}"]
+        self.meanwhile()
         if self.failure is not None:
             raise self.failure
         return Counter(queued=len(messages))
@@ -95,6 +97,18 @@ async def test_a_message_that_is_there_is_not_taken_in_again_and_later_it_is() -
     outbox.put(_messages("a"), now, claimed_at=now)
     await outbox.drain()
     assert sorted(word for step in told.steps for word in step.split() if word in {"a", "b"}) == ["a"] * 4 + ["b"] * 2
+
+
+async def test_what_comes_at_the_moment_when_all_is_sent_goes_out_too() -> None:
+    outbox, told = _outbox()
+
+    def put() -> None:
+        told.meanwhile = lambda: None
+        outbox.put(_messages("b"), 0, claimed_at=monotonic())
+
+    told.meanwhile = put
+    outbox.put(_messages("a"), 0, claimed_at=monotonic())
+    assert await outbox.drain() == {"queued": 2}
 
 
 async def test_a_doubted_claim_is_never_sent_along_with_a_sure_one() -> None:
