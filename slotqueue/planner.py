@@ -63,7 +63,8 @@ class Entry:
 class Due(NamedTuple):
     """What is due of one job: slots to claim, oldest first, and the gap before them. Settle it or put it back.
 
-    `at`: when the newest one is to be enqueued, jitter included, ms.
+    `at`: when the newest one is to be enqueued, jitter included, ms. `others`: the key of a slot in another replica's
+    share, in place of offers; once put back, it is offered as any other.
     """
 
     entry: Entry
@@ -71,6 +72,7 @@ class Due(NamedTuple):
     offers: list[Offer]
     gap: Gap | None
     following: int | None
+    others: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +182,10 @@ class Planner:
     def settle(self, due: Due) -> None:
         """Advance: every slot of `due` is decided."""
         entry = due.entry
-        if due.offers:
-            entry.previous = utc_ms(due.offers[-1].slot.fire_time)
-            entry.decided = max(entry.decided, entry.previous)
+        fire = utc_ms(due.offers[-1].slot.fire_time) if due.offers else entry.fire if due.others else None
+        if fire is not None:
+            entry.previous = fire
+            entry.decided = max(entry.decided, fire)
         entry.fire = due.following
         self._push(entry)
 
@@ -241,6 +244,8 @@ class Planner:
         at = entry.fire + entry.job.delay_of(entry.fire)
         following = self._after(entry, entry.fire)
         if following is None or following + entry.job.delay_of(following) > now:
+            if entry.is_others:
+                return Due(entry, at, [], None, following, self._key_of(entry.job.name, entry.fire))
             return Due(entry, at, [self._offer(entry, entry.fire, entry.previous)], None, following)
         return self._due_after_gap(entry, now)
 
@@ -271,7 +276,10 @@ class Planner:
         else:
             start = from_ms(previous)
         name = entry.job.name
-        return Offer(entry.job, Slot(key_at(self.namespace, name, fire_time), name, fire_time, start))
+        return Offer(entry.job, Slot(self._key_of(name, fire), name, fire_time, start))
+
+    def _key_of(self, job: str, fire: int) -> str:
+        return key_at(self.namespace, job, from_ms(fire))
 
     def _after(self, entry: Entry, at: int) -> int | None:
         instant = from_ms(at)
@@ -285,8 +293,9 @@ class Planner:
     def _push(self, entry: Entry) -> None:
         entry.is_others = False
         if entry.fire is not None:
-            at = entry.fire + entry.job.delay_of(entry.fire)
-            is_ahead = self.ahead_ms > 0 and entry.job.terms.may_overlap
+            job = entry.job
+            at = entry.fire + job.delay_of(entry.fire) if job.jitter_ms else entry.fire
+            is_ahead = self.ahead_ms > 0 and job.terms.may_overlap
             self._push_at(entry, Turn(at - self.ahead_ms, is_ahead=True) if is_ahead else Turn(at, is_ahead=False))
 
     def _push_at(self, entry: Entry, turn: Turn) -> None:

@@ -41,6 +41,7 @@ from slotqueue.stored_jobs import Build
 
 _LONGEST_SLEEP_SECONDS = 1.0
 _MOST_BEHIND_MS = 0.5
+_LOOKED_AT = 1000
 
 
 class Ticker:
@@ -149,7 +150,8 @@ class Ticker:
         plan = self.planner.due(self.clock.now_ms())
         for trouble in plan.troubles:
             self.emit(JobTroubled(trouble.job.name, trouble.error))
-        waiting = deque(plan.dues)
+        waiting = deque(due for due in plan.dues if not due.others)
+        others = deque(due for due in plan.dues if due.others)
         try:
             await self.registrar.miss([due.gap for due in plan.dues if due.gap])
             while waiting and not (stopping and stopping.is_set()):
@@ -157,8 +159,10 @@ class Ticker:
                 if not await self._claim(_next_chunk(waiting, room), counts):
                     await self._recover_from_data_loss(waiting)
                     break
+            while others:
+                await self._look_at(others, counts)
         finally:
-            for due in waiting:
+            for due in (*waiting, *others):
                 self.planner.put_back(due)
         await self.registrar.refresh()
         self.ticked_at = self.clock.monotonic()
@@ -170,9 +174,6 @@ class Ticker:
         offers = [offer for due in chunk for offer in due.offers]
         self.turned_at = sent = self.clock.monotonic()
         try:
-            if all(due.entry.is_others for due in chunk) and await self._are_taken(offers):
-                self._lose(chunk, offers, counts)
-                return True
             command = self.store.verbs.claim(
                 offers, replica=self.replica.id, epoch=self.registrar.epoch, ahead_ms=self.planner.most_ahead_ms
             )
@@ -201,18 +202,23 @@ class Ticker:
             self.outbox.pace.lose()
         return True
 
-    async def _are_taken(self, offers: Sequence[Offer]) -> bool:
-        """Whether others have claimed all of them: of a burst each replica claims its share first."""
-        return await self.store.run(self.store.verbs.taken([offer.slot.key for offer in offers])) == len(offers)
-
-    def _lose(self, chunk: list[Due], offers: list[Offer], counts: Counter[str]) -> None:
+    async def _look_at(self, others: deque[Due], counts: Counter[str]) -> None:
+        """Settle some slots of others' shares, where all of them are claimed; else offer them in the next pass."""
+        chunk = list(islice(others, _LOOKED_AT))
+        taken = await self.store.run(self.store.verbs.taken([due.others for due in chunk]))
         for due in chunk:
-            self.planner.settle(due)
-        counts["offered"] += len(offers)
-        counts[Word.TAKEN.value] += len(offers)
+            others.popleft()
+            if taken < len(chunk):
+                self.planner.put_back(due)
+            else:
+                self.planner.settle(due)
+        if taken < len(chunk):
+            return
+        counts["offered"] += taken
+        counts[Word.TAKEN.value] += taken
         if is_heard(self.emit, SlotTaken):
-            for job, slot in offers:
-                self.emit(SlotTaken(slot.key, job.name, self.replica.id))
+            for due in chunk:
+                self.emit(SlotTaken(due.others, due.entry.job.name, self.replica.id))
 
     def _settle(self, chunk: list[Due], verdicts: Sequence[Verdict], found: AbstractSet[Word]) -> None:
         if found.isdisjoint({Word.STALE, Word.EARLY}):
