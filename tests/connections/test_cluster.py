@@ -79,7 +79,8 @@ async def _lose_all(cluster: str, nodes: list[Server]) -> None:
         await slots.store.run(slots.store.verbs.enlist(Process("w1", tasks=("listing:digest",))))
         await slots.ops.put("digest", Every(seconds=1), enqueuer="listing")
         await listing.next()
-        await listing.next()
+        claimed = (await listing.next()).slip.key
+        assert await slots.store.run(slots.store.verbs.taken([claimed])) == 1
         for node in nodes:
             node.flush()
         while not [event for event in events if isinstance(event, DataLost)]:

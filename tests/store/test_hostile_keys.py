@@ -64,6 +64,7 @@ class Scene:
             "leave": lambda: self.verbs.leave("r2"),
             "own": lambda: self.verbs.own("shop"),
             "claim": lambda: self.verbs.claim([Offer(self.job, self.fresh)], replica="r1", epoch=EPOCH_VALUE),
+            "taken": lambda: self.verbs.taken([self.key, self.fresh.key]),
             "miss": lambda: self.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE),
             "letters": lambda: self.verbs.letters(0, 10),
             "told": lambda: self.verbs.told([self.key]),
