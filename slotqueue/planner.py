@@ -190,8 +190,12 @@ class Planner:
         self._push(entry)
 
     def put_back(self, due: Due) -> None:
-        """Do not advance: the store gave no answer. The same slots are due again at once."""
-        self._push(due.entry)
+        """Do not advance: the store gave no answer. The same slots are due again at once, whoever's share they are."""
+        if due.others:
+            due.entry.is_others = False
+            self._push_at(due.entry, Turn(due.at, is_ahead=False))
+        else:
+            self._push(due.entry)
 
     def rewind(self, now: int, *, is_data_lost: bool) -> list[Gap]:
         """After an outage of Redis: be ready to offer the last slots again, so that claims it lost are made good.

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from slotqueue import Every
-from slotqueue.answers import Gap, Offer
+from slotqueue.answers import Gap, Offer, Verdict, Word
 from slotqueue.clock import RedisClock
 from slotqueue.events import Event, SlotsMissed
 from slotqueue.jobs import Job
@@ -46,6 +46,30 @@ def test_what_was_decided_meanwhile_is_no_gap_and_what_is_left_is_to_be_counted_
     assert stage.redis.hget("ran:decided", "rollup") == str(fire)
     assert _miss(stage, Gap(job, fire, fire + 5000, "too old")) == [fire]
     assert _gaps(stage) == [(fire, fire + 5000, "r1", "too old")]
+
+
+def test_a_slot_in_a_recorded_gap_is_decided_and_claimed_by_nobody(stage: Stage) -> None:
+    """As by a replica that was held up while another one recorded the gap; else it is counted as missed, and runs."""
+    job = stage.job()
+    slots = [stage.slot(job, ago=ago) for ago in (50, 40, 30, 20, 10)]
+    gap = Gap(job, fire_ms(slots[0]), fire_ms(slots[3]), "older than the lookback", slots=3)
+    stage.run(stage.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE))
+    offers = [Offer(job, slot) for slot in slots]
+    words = [Word.WON, Word.TAKEN, Word.TAKEN, Word.TAKEN, Word.WON]
+    assert [verdict.word for verdict in stage.claim(*offers, replica="r2")] == words
+    assert not stage.redis.exists(*(slot.key for slot in slots[1:4]))
+    assert stage.redis.hget("ran:counts", "claimed") == "2"
+
+
+def test_a_damaged_list_of_gaps_hides_no_slot(stage: Stage) -> None:
+    job = stage.job()
+    older, newer = stage.slot(job, ago=20), stage.slot(job, ago=10)
+    stage.claim(Offer(job, newer))
+    stage.redis.set("ran:rollup:missed", "text")
+    assert stage.claim(Offer(job, older)) == [Verdict(Word.WON)]
+    stage.redis.delete("ran:rollup:missed")
+    stage.redis.rpush("ran:rollup:missed", "rubbish")
+    assert stage.claim(Offer(job, stage.slot(job, ago=15))) == [Verdict(Word.WON)]
 
 
 def test_a_gap_that_continues_the_last_one_lengthens_it(stage: Stage) -> None:

@@ -73,7 +73,7 @@ async def test_what_is_put_in_ahead_goes_out_at_its_time_and_in_its_order() -> N
     outbox.put(_messages("b"), now + 0.03, claimed_at=now)
     outbox.put(_messages("a"), now, claimed_at=now)
     assert await outbox.drain() == {"queued": 3}
-    assert told.steps == ["send a", "confirm a", "send b", "confirm b", "send c", "confirm c"]
+    assert list(told.at) == ["a", "b", "c"]
     assert told.at["b"] >= now + 0.03
     assert told.at["c"] >= now + 0.06
 
@@ -82,7 +82,7 @@ async def test_what_was_ready_goes_out_before_any_of_it_is_confirmed() -> None:
     outbox, told = _outbox(arq=Quick())
     now = monotonic()
     for part in range(3):
-        outbox.put(_messages(*(f"{part}-{i}" for i in range(100))), now + 0.02, claimed_at=now)
+        outbox.put(_messages(*(f"{part}-{i}" for i in range(100))), now + 0.5, claimed_at=now)
     assert await outbox.drain() == {"queued": 300}
     assert [step.split()[0] for step in told.steps] == ["send"] * 3 + ["confirm"]
 
@@ -156,7 +156,7 @@ async def test_what_the_store_did_not_take_is_told_once_and_the_rest_goes_out() 
     outbox.put(_messages("b"), monotonic() + 0.02, claimed_at=monotonic())
     with pytest.raises(StoreUnavailable):
         await outbox.drain()
-    assert [step for step in told.steps if step.startswith("send")] == ["send a", "send b"]
+    assert list(told.at) == ["a", "b"]
     told.failure = None
     assert await outbox.drain() == {}
 

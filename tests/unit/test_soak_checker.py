@@ -82,9 +82,13 @@ def test_a_run_after_the_done_marker_is_found_unless_the_data_was_lost() -> None
     assert rules([*run(), *again], faults=[WAS_EMPTIED]) == set()
 
 
-@pytest.mark.parametrize("what", ["claimed", "began"])
-def test_a_slot_before_its_time_is_found(what: str) -> None:
-    assert rules([entry(what, 99.9), *run()], faults=[KILLED]) >= {"nothing begins early"}
+@pytest.mark.parametrize("what, at", [("claimed", 98.4), ("began", 99.9)])
+def test_a_slot_before_its_time_is_found(what: str, at: float) -> None:
+    assert rules([entry(what, at), *run()], faults=[KILLED]) >= {"nothing begins early"}
+
+
+def test_a_claim_ahead_of_its_time_is_none() -> None:
+    assert rules([entry("claimed", 98.6), *run()]) == set()
 
 
 def test_two_winners_of_one_slot_are_found_and_an_owner_that_hears_it_twice_is_not() -> None:
