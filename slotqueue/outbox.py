@@ -176,12 +176,12 @@ class Outbox:
             task.add_done_callback(self._end)
 
     async def _confirm(self, pairs: Sequence[tuple[Message, Delivery]]) -> None:
-        for at in range(0, len(pairs), _LARGEST_BATCH):
-            messages, answers = zip(*pairs[at : at + _LARGEST_BATCH], strict=True)
-            try:
+        try:
+            for at in range(0, len(pairs), _LARGEST_BATCH):
+                messages, answers = zip(*pairs[at : at + _LARGEST_BATCH], strict=True)
                 self._counts += await self.dispatcher.confirm(messages, answers)
-            finally:
-                self._keys.difference_update(message.slip.key for message in messages)
+        finally:
+            self._keys.difference_update(message.slip.key for message, _ in pairs)
 
     def _end(self, task: asyncio.Task[None]) -> None:
         self._confirms.discard(task)

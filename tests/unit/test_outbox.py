@@ -161,6 +161,18 @@ async def test_what_the_store_did_not_take_is_told_once_and_the_rest_goes_out() 
     assert await outbox.drain() == {}
 
 
+async def test_what_could_not_be_confirmed_is_taken_in_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slotqueue.outbox._LARGEST_BATCH", 1)
+    outbox, told = _outbox()
+    told.failure = StoreUnavailable("redis://localhost: no answer")
+    outbox.put(_messages("a", "b", "c"), 0, claimed_at=monotonic())
+    with pytest.raises(StoreUnavailable):
+        await outbox.drain()
+    told.failure = None
+    outbox.put(_messages("c"), 0, claimed_at=monotonic())
+    assert await outbox.drain() == {"queued": 1}
+
+
 async def test_an_error_that_nobody_foresaw_ends_it_and_what_is_left_is_the_sweeps() -> None:
     outbox, told = _outbox()
     told.failure = ZeroDivisionError("a bug")
