@@ -92,12 +92,16 @@ class AsyncStore(_Runner):
         """How many connections were made so far."""
         self._redis = redis
         self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
+        self._parents: tuple[object, ...] = ()
+        """Clients of processes that forked this one: a connection that is let go here ends its parent's hearing, since
+        both event loops ask one and the same epoll."""
         self._pid = os.getpid()
 
     @property
     def client(self) -> Any:  # noqa: ANN401 - `redis.asyncio.Redis` or `RedisCluster`, which have no type in common
         """The client of this process and event loop."""
         if self._pid != os.getpid():
+            self._parents = (*self._parents, self._clients)
             self._clients, self._scripts, self._pid = {}, {}, os.getpid()
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
