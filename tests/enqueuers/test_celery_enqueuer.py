@@ -161,11 +161,14 @@ async def test_options_of_the_job_reach_the_message(broker_url: str) -> None:
 
 
 async def test_many_go_out_in_order_and_one_that_does_not_serialise_alone_is_refused(broker_url: str) -> None:
-    taken(broker_url)
     batch = [message(i) for i in range(500)]
     batch[100] = message(100, kwargs={"what": object()})
     async with enqueuer_for(broker_url) as enqueuer:
-        answers, _, gap = await timed(enqueuer, batch)
+        for _ in range(5):  # a broker that the machine holds up for seconds may refuse all of it
+            taken(broker_url)
+            answers, _, gap = await timed(enqueuer, batch)
+            if not all(isinstance(answer, Refused) for answer in answers):
+                break
     refused = [i for i, answer in enumerate(answers) if isinstance(answer, Refused)]
     late = [i for i in refused if "not tried" in getattr(answers[i], "problem", "")]
     assert [i for i in refused if i not in late] == [100]
