@@ -86,6 +86,7 @@ def test_a_lost_record_is_not_made_anew_without_terms(stage: Stage) -> None:
 def test_a_heartbeat_with_an_old_fence_after_another_worker_began_the_lost_slot_is_stale(stage: Stage) -> None:
     old = stage.running()
     stage.redis.flushall()
+    stage.pass_instant(old.fence)
     new = stage.began(old.slip)
     assert stage.heartbeat(old) == Word.STALE
     assert stage.heartbeat(new) == Word.YES
