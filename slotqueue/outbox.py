@@ -10,17 +10,16 @@ import asyncio
 import contextlib
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import NamedTuple
 
 from slotqueue.dispatch import ENQUEUE_SECONDS, Dispatcher
 from slotqueue.errors import StoreUnavailable
 from slotqueue.messages import Delivery, Message
-from slotqueue.protocols import Enqueuer
+from slotqueue.pace import Pace
 
-_LARGEST_BATCH = 1000
-_BATCH_SECONDS = 1.0
+_CONFIRMED_AT_ONCE = 1000
 _TIMERS_LATE_SECONDS = 0.0025
 _LONGEST_UNCONFIRMED_SECONDS = 0.5
 
@@ -112,6 +111,7 @@ class Outbox:
                 task.cancel()
         self._parcels, self._unconfirmed, self._size = [], [], 0
         self._keys.clear()
+        self._failure = None
         self._has_room.set()
 
     async def _send_all(self) -> None:
@@ -177,8 +177,8 @@ class Outbox:
 
     async def _confirm(self, pairs: Sequence[tuple[Message, Delivery]]) -> None:
         try:
-            for at in range(0, len(pairs), _LARGEST_BATCH):
-                messages, answers = zip(*pairs[at : at + _LARGEST_BATCH], strict=True)
+            for at in range(0, len(pairs), _CONFIRMED_AT_ONCE):
+                messages, answers = zip(*pairs[at : at + _CONFIRMED_AT_ONCE], strict=True)
                 self._counts += await self.dispatcher.confirm(messages, answers)
         finally:
             self._keys.difference_update(message.slip.key for message, _ in pairs)
@@ -190,58 +190,9 @@ class Outbox:
         failure = None if task.cancelled() else task.exception()
         if failure is None:
             return
-        self._failure = failure
         if not isinstance(failure, StoreUnavailable):
             self.cancel()
-
-
-class Pace:
-    """How long the queues take for a message, as far as that is known.
-
-    Args:
-        enqueuers: by kind; may grow. One that knows its own pace says it, as `seconds_a_message`.
-    """
-
-    _UNTRIED_SECONDS = 0.05
-    _SMALL, _QUICK_SECONDS = 20, 0.02
-
-    def __init__(self, enqueuers: Mapping[str, Enqueuer]) -> None:
-        self._enqueuers = enqueuers
-        self._measured: float | None = None
-        self._losses = 0
-
-    @property
-    def batch(self) -> int:
-        """How many messages surely take no longer than a second; 1 to 1000."""
-        return max(1, min(_LARGEST_BATCH, int(_BATCH_SECONDS / self._seconds())))
-
-    def is_room_behind(self, size: int) -> bool:
-        """Whether what waits already takes a second at most; behind a queue whose pace nobody knows, nothing waits."""
-        return self._is_known() and size * self._seconds() <= _BATCH_SECONDS
-
-    def learn(self, size: int, seconds: float) -> None:
-        """Note how long a batch took. A small one that was quick says little of a large one's pace."""
-        each, before = max(1e-6, seconds / size), self._seconds()
-        if each > before and size < self._SMALL and seconds < self._QUICK_SECONDS:
-            return
-        self._measured = each if each > before else (each + before) / 2
-
-    def lose(self) -> None:
-        """Note that others won: that says nothing of a pace, but a burst of theirs shall not take a hundred trips."""
-        self._losses += 1
-
-    def _is_known(self) -> bool:
-        return self._measured is not None or self._said() is not None
-
-    def _seconds(self) -> float:
-        known = self._measured or self._said()
-        return known or max(self._UNTRIED_SECONDS / 2**self._losses, _BATCH_SECONDS / 400)
-
-    def _said(self) -> float | None:
-        said: list[float | None]
-        said = [getattr(enqueuer, "seconds_a_message", None) for enqueuer in self._enqueuers.values()]
-        paces = [each for each in said if each is not None]
-        return max(paces) if paces and len(paces) == len(said) else None
+        self._failure = failure
 
 
 class _Parcel(NamedTuple):

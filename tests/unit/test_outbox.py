@@ -13,7 +13,7 @@ import pytest
 from slotqueue.dispatch import ENQUEUE_SECONDS, Dispatcher
 from slotqueue.errors import StoreUnavailable
 from slotqueue.messages import Accepted, Delivery, Message, Slip
-from slotqueue.outbox import Outbox, Pace
+from slotqueue.outbox import Outbox
 from slotqueue.protocols import Enqueuer
 
 
@@ -162,7 +162,7 @@ async def test_what_the_store_did_not_take_is_told_once_and_the_rest_goes_out() 
 
 
 async def test_what_could_not_be_confirmed_is_taken_in_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slotqueue.outbox._LARGEST_BATCH", 1)
+    monkeypatch.setattr("slotqueue.outbox._CONFIRMED_AT_ONCE", 1)
     outbox, told = _outbox()
     told.failure = StoreUnavailable("redis://localhost: no answer")
     outbox.put(_messages("a", "b", "c"), 0, claimed_at=monotonic())
@@ -183,33 +183,3 @@ async def test_an_error_that_nobody_foresaw_ends_it_and_what_is_left_is_the_swee
     told.failure = None
     outbox.put(_messages("b", "c"), 0, claimed_at=monotonic())
     assert await outbox.drain() == {"queued": 2}
-
-
-def test_a_pace_is_believed_when_it_is_slower_and_slowly_when_it_is_quicker() -> None:
-    pace = Pace({})
-    assert pace.batch == 20
-    pace.learn(10, 0.01)
-    assert 20 < pace.batch < 40
-    for _ in range(20):
-        pace.learn(10, 0.01)
-    assert pace.batch > 900
-    pace.learn(10, 1.0)
-    assert pace.batch == 10
-
-
-def test_a_single_message_says_nothing_of_a_pace_unless_it_was_slow() -> None:
-    pace = Pace({"arq": Quick()})  # type: ignore[dict-item]
-    pace.learn(1, 0.015)
-    assert pace.batch == 100
-    pace.learn(1, 0.2)
-    assert pace.batch == 5
-
-
-def test_who_loses_a_whole_burst_takes_more_of_it_at_once() -> None:
-    pace = Pace({})
-    sizes = []
-    for _ in range(6):
-        sizes.append(pace.batch)
-        pace.lose()
-    assert sizes == [20, 40, 80, 160, 320, 400]
-    assert not pace.is_room_behind(1)
