@@ -172,9 +172,9 @@ class Registrar:
                 self.emit(SlotsMissed(gap.job.name, _iso(gap.after), _iso(gap.until), gap.why, gap.slots))
         return left
 
-    def observe(self, sent: float, now: int) -> None:
-        """Take in Redis's time from an answer."""
-        step = self.clock.observe(sent, now)
+    def observe(self, sent: float, now: float, *, precision_ms: float = 1.0) -> None:
+        """Take in Redis's time from an answer: see `RedisClock.observe`."""
+        step = self.clock.observe(sent, now, precision_ms=precision_ms)
         if step:
             self.emit(ClockStepped(step))
 

@@ -167,7 +167,7 @@ class VirtualClock(RedisClock):
         """See `RedisClock.host_offset_ms`."""
         return 0.0
 
-    def observe(self, sent: float, now_ms: int) -> float:  # noqa: ARG002 - there is nothing to learn
+    def observe(self, sent: float, now_ms: float, *, precision_ms: float = 1.0) -> float:  # noqa: ARG002 - there is nothing to learn
         """See `RedisClock.observe`."""
         return 0.0
 

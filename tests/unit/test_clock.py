@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from slotqueue.clock import RedisClock
 
 
@@ -77,3 +81,28 @@ def test_drift_is_followed() -> None:
         monotonic.at += 5
         now += 5002.5
     assert abs(clock.now_ms() - now) <= 5
+
+
+def test_an_instant_has_surely_come_once_the_quickest_of_the_latest_answers_says_so() -> None:
+    monotonic = Monotonic()
+    clock = RedisClock(monotonic)
+    ahead = 5_000_000 - monotonic.at * 1000
+    for there, back in ((0.004, 0.004), (0.0005, 0.0005), (0.003, 0.009)):
+        sent, monotonic.at = monotonic.at, monotonic.at + there + back
+        clock.observe(sent, (sent + there) * 1000 + ahead, precision_ms=0.001)
+    late = clock.surely_at(monotonic.at * 1000 + ahead + 50) - (monotonic.at + 0.05)
+    assert 0.0005 <= late < 0.00051, "never early, and late by the way back of the quickest answer"
+    monotonic.at += 20
+    late = clock.surely_at(monotonic.at * 1000 + ahead) - monotonic.at
+    assert 0.002 < late < 0.003, "what is known is known less well as time goes by"
+
+
+def test_a_clock_that_was_set_back_comes_to_an_instant_later() -> None:
+    monotonic = Monotonic()
+    clock = RedisClock(monotonic)
+    for now_ms in (5_000_000, 5_000_102, 5_000_004):
+        heard(clock, monotonic, now_ms, round_trip=0.002)
+        monotonic.at += 0.1
+    monotonic.at -= 0.1
+    assert clock.surely_at(5_000_004) == pytest.approx(monotonic.at)
+    assert RedisClock(monotonic).surely_at(time.time() * 1000 + 500) == pytest.approx(monotonic.at + 0.5, abs=0.1)
