@@ -45,7 +45,8 @@ def timeline(kept: SlotKept, record: Record) -> tuple[Moment, ...]:
     if not numbers.claimed:
         steps.insert(0, due)
     elif late < 0:
-        steps[:0] = (_Step(numbers.claimed, f"claimed by {record.by}, ahead of its time"), due)
+        _put(steps, due)  # the queue may have accepted the message before it as well
+        steps.insert(0, _Step(numbers.claimed, f"claimed by {record.by}, ahead of its time"))
     else:
         steps[:0] = (due, _Step(numbers.claimed, f"claimed by {record.by}, {duration(late)} after its fire time"))
     if numbers.ended and not record.state.is_open:
