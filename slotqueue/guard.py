@@ -13,7 +13,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, sleep
 
 from slotqueue.answers import Dropped, Run, Verdict, Word
 from slotqueue.errors import StoreUnavailable
@@ -147,6 +147,9 @@ class AsyncGuard(Guard):
 
     async def _ask_to_begin(self, command: Command[Run | Dropped], until: Until) -> tuple[Run | Dropped, float]:
         (answer, doubt), sent_at = await ask(self._store.run_acknowledged, command, until)
+        while wait := _seconds_early(answer):
+            await asyncio.sleep(wait)
+            (answer, doubt), sent_at = await ask(self._store.run_acknowledged, command, until)
         if doubt and isinstance(answer, Run):
             handing_back = self._store.verbs.postpone(answer, 0, doubt, is_message_gone=True)
             verdict, _ = await ask(self._store.run, handing_back, until)
@@ -233,6 +236,9 @@ class SyncGuard(Guard):
 
     def _ask_to_begin(self, command: Command[Run | Dropped], until: Until) -> tuple[Run | Dropped, float]:
         (answer, doubt), sent_at = ask_blocking(self._store.run_acknowledged, command, until)
+        while wait := _seconds_early(answer):
+            sleep(wait)
+            (answer, doubt), sent_at = ask_blocking(self._store.run_acknowledged, command, until)
         if doubt and isinstance(answer, Run):
             handing_back = self._store.verbs.postpone(answer, 0, doubt, is_message_gone=True)
             verdict, _ = ask_blocking(self._store.run, handing_back, until)
@@ -266,3 +272,10 @@ class SyncGuard(Guard):
         """Say that the worker leaves, and close the connections; takes a few seconds at most."""
         self.heartbeat.stop()
         self._store.close()
+
+
+def _seconds_early(answer: Run | Dropped) -> float:
+    """How long until it is time for a slot, as the store answered; 0.0 where it is."""
+    if isinstance(answer, Dropped) and answer.why is Word.EARLY:
+        return int(answer.detail) / 1000
+    return 0.0

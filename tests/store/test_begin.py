@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from slotqueue.answers import Dropped, Run, Word
+from slotqueue.answers import Dropped, Offer, Run, Verdict, Word
+from slotqueue.messages import Slip
 from slotqueue.protocols import ANY_FENCE
 from slotqueue.slots import SlotState
 from tests.store.stage import DAY, MINUTE, Stage
@@ -32,6 +33,32 @@ def test_a_message_that_is_faster_than_its_confirm_runs_and_the_confirm_is_stale
     run = stage.began(slip)
     assert stage.confirm(slip) == Word.STALE
     assert stage.finish(run) == Word.YES
+
+
+def claimed_ahead(stage: Stage, seconds: float) -> Slip:
+    job = stage.job()
+    slot = stage.slot(job, ago=-seconds)
+    assert stage.claim(Offer(job, slot), ahead_ms=DAY) == [Verdict(Word.WON)]
+    return stage.slip(job, slot)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_message_that_waits_in_the_queue_for_its_time_does_not_run_before_it(stage: Stage, is_lost: bool) -> None:
+    slip = claimed_ahead(stage, 2)
+    if is_lost:
+        stage.lose(slip.key)
+    before = stage.snapshot()
+    answer = stage.begin(slip)
+    assert isinstance(answer, Dropped)
+    assert answer.why is Word.EARLY
+    assert 0 < int(answer.detail) <= 2000
+    assert stage.snapshot() == before
+    stage.pass_instant(slip.fire - 1)
+    assert stage.began(slip).waited_ms == (0 if is_lost else pytest.approx(0, abs=500)), "from its time, not its claim"
+
+
+def test_a_slot_that_was_due_before_rediss_clock_was_set_back_is_not_kept_waiting(stage: Stage) -> None:
+    stage.began(claimed_ahead(stage, 60))
 
 
 def test_a_slot_with_a_done_marker_is_done(stage: Stage) -> None:

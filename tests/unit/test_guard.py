@@ -52,6 +52,16 @@ async def test_a_begin_without_an_answer_is_repeated_with_the_same_token() -> No
     assert events == [MessageDropped(slip().key, "digest", "done")]
 
 
+async def test_a_begin_ahead_of_its_time_is_asked_again_in_time() -> None:
+    script = Script(begin=[Dropped(Word.EARLY, "40"), Dropped(Word.EARLY, "1"), Dropped(Word.DONE)])
+    async with guarding(script) as guard:
+        began = time.monotonic()
+        assert await guard.begin(slip(), from_fence=ANY_FENCE) == Dropped(Word.DONE)
+    assert time.monotonic() - began >= 0.041
+    assert len({run.token for _, run in script.asked}) == 1
+    assert script.verbs_asked() == ["begin"] * 3
+
+
 async def test_two_deliveries_have_two_tokens() -> None:
     script = Script(begin=[Dropped(Word.BUSY)])
     async with guarding(script) as guard:

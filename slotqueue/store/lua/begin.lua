@@ -5,15 +5,24 @@
 -- ARGV[4..9]  what the message says: n, fire time, start, task, version, terms
 --
 -- Returns {"run", fence, attempt, terms, how long it has waited ms}, or {word}: "done", "over", "busy", "skipped", "expired", "lost";
--- or {"broken", what}.
+-- or {"broken", what}, or {"early", in how many ms it is time}.
 
 local token, worker, from_fence = ARGV[1], ARGV[2], ARGV[3]
 local slot = slot_at(1)
 local slip = slip_at(4)
 local record, wrong = load(slot)
 
+-- A message may wait in a queue for its time (claim.lua), and be taken early by a worker whose clock is ahead. A fire
+-- time that is farther away than any claim was made ahead is Redis's clock set back: the slot is not kept waiting.
+local LONGEST_AHEAD = 2000
+local function early(fire)
+  local left = fire - now
+  return left > 0 and left <= LONGEST_AHEAD and {'early', string.format('%.0f', left)}
+end
+
 local function run()
-  local fence, waited = math.max(record.fence + 1, now), math.max(0, now - record.idle_since)
+  local idle_since = math.max(record.idle_since, record.fire)
+  local fence, waited = math.max(record.fence + 1, now), math.max(0, now - idle_since)
   if record.state == 'sent' then reckon('reopened') end
   redis.call('HSET', slot.record, 'state', 'running', 'fence', fence, 'token', token, 'worker', worker, 'began', now)
   redis.call('HDEL', slot.record, 'waits', 'unsent', 'before', 'ended', 'why')
@@ -51,6 +60,8 @@ end
 local function begin_without_record()
   if tonumber(slip.fire) + slip.terms.retention < now then return {'expired'} end
   if is_removed(slot, slip.version) then return {'over'} end
+  local wait = early(tonumber(slip.fire))
+  if wait then return wait end
   record, wrong = anew(slot, slip, worker)
   if wrong then return {'broken', wrong} end
   if slip.terms.complete then return run() end
@@ -73,6 +84,8 @@ if state == 'done' then return {'done'} end
 if ENDED_STATES[state] and state ~= 'sent' then return {'over'} end
 if state ~= 'running' and is_removed(slot, record.version) then return end_as('missed', REMOVED, 'over') end
 if record.fence == 0 then
+  local wait = early(record.fire)
+  if wait then return wait end
   if is_paused(slot.job) then return end_as('skipped', 'paused', 'skipped') end
   if record.terms.expires > 0 and now > record.fire + record.terms.expires then
     return end_as('skipped', 'expired before its first begin', 'skipped')
