@@ -14,7 +14,7 @@ from slotqueue.answers import Verdict, Word
 from slotqueue.errors import StoreUnavailable
 from slotqueue.events import ConfirmStale, Emit, EnqueueRefused, SlotBroken, SlotEnqueued, TaskUnguarded, is_heard
 from slotqueue.jobs import Job
-from slotqueue.messages import Accepted, Delivery, Message, Refused, Slip
+from slotqueue.messages import Accepted, Delivery, Message, NotBefore, Refused, Slip
 from slotqueue.protocols import Command, Enqueuer, Store
 from slotqueue.slots import parse_key
 
@@ -23,9 +23,9 @@ ENQUEUE_SECONDS = 8.0
 _ASK_AGAIN_SECONDS = (0.1, 0.5, 1.0)
 
 
-def message_for(job: Job, slip: Slip, before: str = "") -> Message:
+def message_for(job: Job, slip: Slip, before: str = "", not_before: NotBefore | None = None) -> Message:
     """The message of a slot, with the arguments of the job as this replica knows it."""
-    return Message(slip, job.task, job.args, job.kwargs, job.queue, before, job.options)
+    return Message(slip, job.task, job.args, job.kwargs, job.queue, before, job.options, not_before)
 
 
 class Dispatcher:
@@ -44,6 +44,11 @@ class Dispatcher:
         self.guarded: set[str] = set()
         """Tasks that the store follows, as far as this replica has sent any; it tells a Redis that has forgotten."""
         self._unguarded: set[str] = set()
+
+    def ahead_seconds(self, kind: str) -> float:
+        """How long before their time an enqueuer wants its messages; 0.0 for one that is to get them in time."""
+        ahead: float = getattr(self.enqueuers.get(kind), "ahead_seconds", 0.0)
+        return ahead
 
     async def send(self, messages: Sequence[Message], doubt: str = "") -> Counter[str]:
         """Enqueue messages and confirm or release their slots.

@@ -56,6 +56,18 @@ class Slip:
             raise ValueError(f"no slip of a slot: {text[:200]!r}") from error
 
 
+class NotBefore(NamedTuple):
+    """An instant to come.
+
+    Args:
+        ms: by Redis's clock, ms since the epoch.
+        monotonic: by when Redis's clock has surely come to it, in seconds of this process's `time.monotonic`.
+    """
+
+    ms: int
+    monotonic: float
+
+
 @dataclass(slots=True)
 class Message:
     """One unit for the queue; its id is `slip.key`.
@@ -67,6 +79,8 @@ class Message:
         queue: None for the enqueuer's own.
         before: the state that the slot was taken over from, "" at its first enqueue.
         options: of the job.
+        not_before: of a message that is handed over ahead of its time: no worker may take it earlier. See
+            `slotqueue.protocols.Enqueuer`.
     """
 
     slip: Slip
@@ -76,6 +90,7 @@ class Message:
     queue: str | None
     before: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    not_before: NotBefore | None = None
 
 
 class Accepted(NamedTuple):

@@ -54,7 +54,7 @@ class Outbox:
 
         Args:
             messages: one a slot.
-            at: not before when they are to be enqueued, by the monotonic clock.
+            at: not before when their enqueuers are to get them, by the monotonic clock.
             claimed_at: when the claim was asked for, by the monotonic clock: 8 s later it is left to a sweep.
             doubt: why the claim may be lost yet; then nothing is enqueued, and the slots are released.
         """
@@ -162,7 +162,8 @@ class Outbox:
         began = self.monotonic()
         left = ENQUEUE_SECONDS - (began - parcel.claimed_at)
         answers = await self.dispatcher.enqueue(messages, parcel.doubt, within=left)
-        if left > 0 and not parcel.doubt:
+        has_waited = any(message.not_before for message in messages)
+        if left > 0 and not parcel.doubt and not has_waited:
             self.pace.learn(len(messages), self.monotonic() - began)
         self._size -= len(messages)
         self._has_room.set()

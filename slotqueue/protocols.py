@@ -53,6 +53,9 @@ class Enqueuer(Protocol):
 
     One that knows how long a message takes in a large batch may say so, as `seconds_a_message`: then a first burst is
     claimed as fast as its queue can follow. Else that is measured, with a few messages first.
+
+    One that can do something for a message before its time may say how long before it wants it, as `ahead_seconds`:
+    then it gets messages up to so much earlier, and sees to it that no worker takes one before `Message.not_before`.
     """
 
     kind: str

@@ -19,8 +19,9 @@ from slotqueue.sweeper import Sweeper
 from slotqueue.ticker import Ticker
 
 _READY_SECONDS = 10.0
-_AHEAD_MS = 10
-"""Slots are claimed this long before their time: a round trip, a timer that comes late, and some to spare."""
+_AHEAD_MS = 20
+"""Slots are claimed this long before their time: a round trip, a timer that comes late, a message that is made, and
+some to spare."""
 
 
 class Pulse(NamedTuple):

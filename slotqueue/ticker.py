@@ -31,7 +31,7 @@ from slotqueue.events import (
     is_heard,
 )
 from slotqueue.jobs import Job
-from slotqueue.messages import Message, Slip
+from slotqueue.messages import Message, NotBefore, Slip
 from slotqueue.outbox import Outbox
 from slotqueue.planner import Due, Planner
 from slotqueue.protocols import Process, ReplicaStore
@@ -182,7 +182,7 @@ class Ticker:
             for due in chunk:
                 self.planner.put_back(due)
             raise
-        self.registrar.observe(sent, claims.now)
+        self.registrar.observe(sent, claims.exact_now, precision_ms=0.001)
         if not claims.is_same_epoch:
             for due in chunk:
                 self.planner.put_back(due)
@@ -192,10 +192,12 @@ class Ticker:
         counts["offered"] += len(offers)
         for word, times in words.items():
             counts[word.value] += times
-        # Since Redis's clock cannot be behind its answer, no slot goes out early, whatever this replica takes it for.
-        heard = self.clock.monotonic()
-        instants = [heard + max(0.0, due.at - claims.exact_now) / 1000 for due in chunk for _ in due.offers]
-        won = self._take(offers, instants, claims)
+        now = self.clock.monotonic()
+        instants = [
+            None if due.at <= claims.exact_now else NotBefore(due.at, self.clock.surely_at(due.at)) for due in chunk
+        ]
+        not_before = [at for due, at in zip(chunk, instants, strict=True) for _ in due.offers]
+        won = self._take(offers, not_before, claims, now)
         for at, messages in won.items():
             self.outbox.put(messages, at, claimed_at=sent, doubt=doubt)
         if not won:
@@ -235,17 +237,22 @@ class Ticker:
             else:
                 self.planner.put_back(due)
 
-    def _take(self, offers: list[Offer], instants: list[float], claims: Claims) -> dict[float, list[Message]]:
-        """Report what became of offers; the messages of what was won, by when they are to go out."""
+    def _take(
+        self, offers: list[Offer], not_before: list[NotBefore | None], claims: Claims, now: float
+    ) -> dict[float, list[Message]]:
+        """Report what became of offers; the messages of what was won, by when their enqueuers are to get them."""
         won: dict[float, list[Message]] = {}
         is_win_heard, is_loss_heard = is_heard(self.emit, SlotClaimed), is_heard(self.emit, SlotTaken)
-        for (job, slot), at, (word, detail) in zip(offers, instants, claims.verdicts, strict=True):
+        for (job, slot), instant, (word, detail) in zip(offers, not_before, claims.verdicts, strict=True):
             if word is Word.WON:
                 fire = utc_ms(slot.fire_time)
                 if is_win_heard:
                     self.emit(SlotClaimed(slot.key, job.name, self.replica.id, claims.now - fire))
                 slip = Slip(slot.key, 0, fire, utc_ms(slot.start), job.task_name, job.version, job.terms_text)
-                won.setdefault(at, []).append(message_for(job, slip))
+                ahead = self.outbox.dispatcher.ahead_seconds(job.enqueuer) if instant else 0.0
+                at = max(now, instant.monotonic - ahead) if instant else now
+                message = message_for(job, slip, not_before=instant if ahead else None)
+                won.setdefault(at, []).append(message)
             elif word is Word.TAKEN:
                 if is_loss_heard:
                     self.emit(SlotTaken(slot.key, job.name, self.replica.id))

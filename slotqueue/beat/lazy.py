@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 from celery.beat import BeatLazyFunc
@@ -36,6 +37,16 @@ class LazyEnqueuer:
         """Name the queue that a job is sent to; None where an exchange decides that."""
         return self.enqueuer.queue_of(job)
 
+    @property
+    def seconds_a_message(self) -> float | None:
+        """How long a message takes in a large batch, as far as that is known."""
+        return self.enqueuer.seconds_a_message
+
+    @property
+    def ahead_seconds(self) -> float:
+        """How long before its time a message is wanted."""
+        return self.enqueuer.ahead_seconds
+
     def prepare(self) -> None:
         """Get ready for the first message."""
         self.enqueuer.prepare()
@@ -56,6 +67,8 @@ class LazyEnqueuer:
             if not _has_lazy(message):
                 ready[at] = message
                 continue
+            if message.not_before:  # what it is to say may depend on the hour, or the day
+                await asyncio.sleep(message.not_before.monotonic - monotonic())
             try:
                 ready[at] = await asyncio.to_thread(_evaluated, message)
             except Exception as error:  # noqa: BLE001 - anybody's code; the others shall go out

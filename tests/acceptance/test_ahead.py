@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
+from math import inf
+from time import monotonic
+
+import pytest
 
 from slotqueue import Every
 from slotqueue.answers import Share
 from slotqueue.events import SlotClaimed, SlotTaken
+from slotqueue.messages import Delivery, Message
 from slotqueue.slots import parse_key, to_ms
 from tests.connections.enqueuers import Listing
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.waiting import eventually
 
 BURST = 300
+
+
+class Early(Listing):
+    """Wants messages ahead of their time, and notes when it was given each."""
+
+    def __init__(self, ahead_seconds: float) -> None:
+        super().__init__()
+        self.ahead_seconds = ahead_seconds
+        self.heard: list[float] = []
+
+    async def enqueue(self, messages: Sequence[Message]) -> Sequence[Delivery]:
+        self.heard += [monotonic()] * len(messages)
+        return await super().enqueue(messages)
 
 
 async def test_a_slot_is_claimed_before_its_time_and_enqueued_no_earlier(apps: Apps, new_fleet: NewFleet) -> None:
@@ -29,6 +48,26 @@ async def test_a_slot_is_claimed_before_its_time_and_enqueued_no_earlier(apps: A
     for message in queue.messages:
         delay = delays[parse_key(message.slip.key).job](message.slip.fire)
         assert int(fleet.record(message.slip.key)["queued"]) >= message.slip.fire + delay
+
+
+@pytest.mark.parametrize("seconds", [0.01, inf])
+async def test_a_queue_that_takes_messages_ahead_is_told_their_time(apps: Apps, seconds: float) -> None:
+    queue = Early(seconds)
+    app = apps.new(enqueuer=queue)
+    jobs = {job.name: job for job in (app.add("job", Every(seconds=1)), app.add("late", Every(seconds=1), jitter=0.5))}
+    app.add("in-time", Every(seconds=1), overlap="forbid")
+    async with app:
+        await eventually(lambda: len(queue.messages) > 12)
+    ahead = 0
+    for message, heard in zip(queue.messages, queue.heard, strict=True):
+        job = jobs.get(parse_key(message.slip.key).job)
+        if message.not_before is None:
+            continue
+        assert job, "where slots must not overlap none is claimed ahead"
+        assert message.not_before.ms == message.slip.fire + job.delay_of(message.slip.fire)
+        assert message.not_before.monotonic - heard <= min(seconds, 0.02)
+        ahead += heard < message.not_before.monotonic
+    assert ahead > 4
 
 
 async def test_a_stop_sends_what_was_claimed_ahead_before_it_ends(apps: Apps, new_fleet: NewFleet) -> None:

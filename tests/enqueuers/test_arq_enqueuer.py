@@ -19,7 +19,7 @@ from arq.worker import JobExecutionFailed
 from slotqueue.enqueuers.arq import ArqEnqueuer, enqueuer
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
-from slotqueue.messages import Accepted, Message, Refused, Slip, Waiting
+from slotqueue.messages import Accepted, Message, NotBefore, Refused, Slip, Waiting
 from slotqueue.policy import Policy, terms_of
 from tests.servers import Server
 from tests.stopwatch import Stopwatch
@@ -77,6 +77,20 @@ async def test_the_message_is_due_now_by_the_clock_of_the_queues_redis(
     monkeypatch.undo()
     seconds, _ = await client.time()
     assert abs(await client.zscore("arq:queue", message().slip.key) / 1000 - seconds) < 5
+
+
+async def test_a_message_ahead_of_its_time_waits_in_the_queue_for_it(arq: ArqEnqueuer, client: Any) -> None:
+    seconds, _ = await client.time()
+    soon, past = (seconds + 60) * 1000, (seconds - 60) * 1000
+    sent = [
+        replace(message(name, n=n), not_before=NotBefore(at, 0.0))
+        for n in (0, 1)
+        for name, at in ((f"ahead-{n}", soon), (f"in-time-{n}", past))
+    ]
+    assert await arq.enqueue(sent) == [Accepted()] * 4
+    for each in sent:
+        score = await client.zscore("arq:queue", each.slip.key)
+        assert score == soon if "ahead" in each.slip.key else seconds * 1000 <= score < soon
 
 
 @pytest.mark.parametrize("retention, expected", [(timedelta(hours=6), DAY_MS), (timedelta(days=9), 9 * DAY_MS)])

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import celery
@@ -19,7 +20,7 @@ import pytest
 from slotqueue import Every, Policy, SlotQueue
 from slotqueue.enqueuers.celery import CeleryEnqueuer, guard_app
 from slotqueue.errors import ConfigurationError
-from slotqueue.messages import Accepted, Delivery, Message, Refused, Slip
+from slotqueue.messages import Accepted, Delivery, Message, NotBefore, Refused, Slip
 from slotqueue.policy import terms_of
 from slotqueue.slots import to_ms
 from tests.rabbitmq import RabbitMQ, taken
@@ -104,6 +105,22 @@ async def timed(enqueuer: CeleryEnqueuer, messages: list[Message]) -> tuple[list
         await asyncio.sleep(0.02)
         turning.cancel()
     return list(answers), seconds, max(gaps, default=0.0)
+
+
+async def test_a_message_ahead_of_its_time_is_in_the_queue_at_it(broker_url: str) -> None:
+    taken(broker_url)
+    async with enqueuer_for(broker_url) as enqueuer:
+        await enqueuer.enqueue([message()])
+        assert len(taken(broker_url)) == 1
+        at = monotonic() + 1.5
+        sending = asyncio.create_task(
+            enqueuer.enqueue([message(1, not_before=NotBefore(0, at - 1)), message(2, not_before=NotBefore(0, at))])
+        )
+        while not (found := await asyncio.to_thread(taken, broker_url)):
+            assert monotonic() < at + 20
+        assert monotonic() >= at
+        assert await sending == [Accepted()] * 2
+        assert len(found) + len(taken(broker_url)) == 2
 
 
 async def test_a_message_says_its_slot_and_leaves_the_result_to_the_task(broker_url: str) -> None:

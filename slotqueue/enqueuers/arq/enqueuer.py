@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby
+from math import inf
 from time import time
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -70,6 +71,8 @@ class ArqEnqueuer:
 
     kind = "arq"
     seconds_a_message = 0.0001
+    ahead_seconds = inf
+    """A message can wait in arq's queue itself: no worker takes it before its time."""
 
     def __init__(
         self,
@@ -203,18 +206,20 @@ class ArqEnqueuer:
     async def _send(self, pool: ArqRedis, batch: Sequence[_Packed]) -> list[object]:
         queues: dict[str, int] = {}
         args: list[str | int | bytes] = [*_PREFIXES]
-        for (queue, n, before, ttl), group in groupby(batch, self._group_of):
+        for (queue, n, before, not_before, ttl), group in groupby(batch, self._group_of):
             members = list(group)
-            args += (queues.setdefault(queue, len(queues) + 2), n, before, ttl, len(members))
+            args += (queues.setdefault(queue, len(queues) + 2), n, before, not_before, ttl, len(members))
             for _, message, payload in members:
                 args += (message.slip.key.encode(), payload)
         answers: list[object] = await pool.register_script(_script())([abort_jobs_ss, *queues], args)
         return answers
 
-    def _group_of(self, packed: _Packed) -> tuple[str, int, str, int]:
+    def _group_of(self, packed: _Packed) -> tuple[str, int, str, int, int]:
         """What the messages of a group share, so that it is sent once."""
         message = packed.message
-        return message.queue or self.queue_name, message.slip.n, message.before, _ttl_ms(message.slip.terms)
+        not_before = message.not_before.ms if message.not_before else 0
+        queue, ttl = message.queue or self.queue_name, _ttl_ms(message.slip.terms)
+        return queue, message.slip.n, message.before, not_before, ttl
 
 
 @cache

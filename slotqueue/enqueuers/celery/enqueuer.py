@@ -36,6 +36,9 @@ class CeleryEnqueuer:
         kind: stands before task names in records; another one for a second application.
     """
 
+    ahead_seconds = 0.02
+    """For this long messages wait ready-made in the thread that publishes them."""
+
     def __init__(self, app: Any, *, kind: str = "celery") -> None:  # noqa: ANN401 - Celery is untyped
         self.app = app
         self.kind = kind

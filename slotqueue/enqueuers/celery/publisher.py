@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from kombu.exceptions import OperationalError
@@ -63,7 +63,10 @@ class Publisher:
             self.close()
 
     def publish(self, messages: Sequence[Message]) -> list[Delivery]:
-        """Send messages, in order, one answer each. Raises nothing for a broker that refuses."""
+        """Send messages, in order, one answer each. Raises nothing for a broker that refuses.
+
+        A pipeline with messages that are not to be there yet waits for their time, ready-made where that is possible.
+        """
         answers: list[Delivery] = []
         until = monotonic() + _LONGEST_SECONDS
         for at in range(0, len(messages), _BATCH):
@@ -99,10 +102,14 @@ class Publisher:
         confirms, problem = self._confirms, ""
         is_batch = bool(getattr(producer, "supports_batch_publish", False))
         try:
+            if not is_batch:
+                _wait_for(chunk)
             with _batch(producer) if is_batch else contextlib.nullcontext():
                 for message in chunk:
                     number = confirms.newest + 1 if confirms else 0
                     sent.append((self._publish_one(producer, message), number))
+                if is_batch:
+                    _wait_for(chunk)
             if confirms:
                 confirms.wait(ANSWER_SECONDS)
         except Exception as error:  # noqa: BLE001 - as above
@@ -168,6 +175,13 @@ class Publisher:
             self._producer = self._app.amqp.Producer(connection, auto_declare=False)
             self._used_at = monotonic()
         return self._producer
+
+
+def _wait_for(chunk: Sequence[Message]) -> None:
+    """Wait until it is time for every message of a pipeline."""
+    at = max((message.not_before.monotonic for message in chunk if message.not_before), default=0.0)
+    while (left := at - monotonic()) > 0:
+        sleep(left)
 
 
 @contextlib.contextmanager
