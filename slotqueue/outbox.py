@@ -162,9 +162,11 @@ class Outbox:
         began = self.monotonic()
         left = ENQUEUE_SECONDS - (began - parcel.claimed_at)
         answers = await self.dispatcher.enqueue(messages, parcel.doubt, within=left)
-        has_waited = any(message.not_before for message in messages)
-        if left > 0 and not parcel.doubt and not has_waited:
-            self.pace.learn(len(messages), self.monotonic() - began)
+        if left > 0 and not parcel.doubt:
+            now = self.monotonic()
+            until = max((message.not_before.monotonic for message in messages if message.not_before), default=began)
+            has_waited = began < until <= now
+            self.pace.learn(len(messages), now - (until if has_waited else began), is_part=has_waited)
         self._size -= len(messages)
         self._has_room.set()
         return answers

@@ -8,6 +8,7 @@ from slotqueue.protocols import Enqueuer
 
 _LARGEST_BATCH = 1000
 _BATCH_SECONDS = 1.0
+_WAITING_SECONDS = 3.0
 
 
 class Pace:
@@ -31,12 +32,20 @@ class Pace:
         return max(1, min(_LARGEST_BATCH, int(_BATCH_SECONDS / self._seconds())))
 
     def is_room_behind(self, size: int) -> bool:
-        """Whether what waits already takes a second at most; behind a queue whose pace nobody knows, nothing waits."""
-        return self._is_known() and size * self._seconds() <= _BATCH_SECONDS
+        """Whether what waits already takes 3 s at most; behind a queue whose pace nobody knows, nothing waits."""
+        return self._is_known() and size * self._seconds() <= _WAITING_SECONDS
 
-    def learn(self, size: int, seconds: float) -> None:
-        """Note how long a batch took. A small one that was quick says little of a large one's pace."""
+    def learn(self, size: int, seconds: float, *, is_part: bool = False) -> None:
+        """Note how long a batch took. A small one that was quick says little of a large one's pace.
+
+        Args:
+            size: how many messages.
+            seconds: for all of them.
+            is_part: whether some of the work had been done before that: then it may only be slower than was thought.
+        """
         each, before = max(1e-6, seconds / size), self._seconds()
+        if is_part and each <= before:
+            return
         if each > before and size < self._SMALL and seconds < self._QUICK_SECONDS:
             return
         self._measured = each if each > before else (each + before) / 2

@@ -1,7 +1,7 @@
 """The ticker: one pass is due -> claim -> outbox, which enqueues in time and confirms; `run` is the loop around it.
 
 Memory advances only after the store answered, so a slot that could not be offered stays due. Claims are made in
-chunks, and no more of them than are enqueued within 2 s, well inside the grace after which a sweep takes a claimed slot
+chunks, and no more of them than are enqueued within 4 s, well inside the grace after which a sweep takes a claimed slot
 over.
 """
 

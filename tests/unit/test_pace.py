@@ -39,3 +39,17 @@ def test_who_loses_a_whole_burst_takes_more_of_it_at_once() -> None:
         pace.lose()
     assert sizes == [20, 40, 80, 160, 320, 400]
     assert not pace.is_room_behind(1)
+
+
+def test_what_was_done_in_part_before_may_only_be_slower_than_was_thought() -> None:
+    pace = Pace({"celery": Quick()})  # type: ignore[dict-item]
+    pace.learn(100, 0.1, is_part=True)
+    assert pace.batch == 100
+    pace.learn(100, 2.0, is_part=True)
+    assert pace.batch == 50
+
+
+def test_more_is_claimed_while_what_waits_takes_three_seconds_at_most() -> None:
+    pace = Pace({"celery": Quick()})  # type: ignore[dict-item]
+    assert pace.is_room_behind(300)
+    assert not pace.is_room_behind(301)
