@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -70,6 +70,11 @@ def normalise(expression: str, *, seconds: bool) -> str:
     """
     if not isinstance(expression, str) or not _PRINTABLE_OR_BLANK.fullmatch(expression):
         raise InvalidSchedule(f"{expression!r} is no cron expression; right is plain ASCII text like '0 3 * * *'")
+    return _normalised(expression, seconds=seconds)
+
+
+@lru_cache(maxsize=4096)
+def _normalised(expression: str, *, seconds: bool) -> str:
     fields = expression.upper().split()
     if len(fields) == 1 and fields[0].startswith("@"):
         if fields[0] not in ALIASES:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
@@ -33,6 +33,7 @@ LONGEST_PERIOD = timedelta(days=3660)
 # One day inside the range of `datetime`, so that every zone can say these instants in its own wall time.
 EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 _MICROSECOND, _SECOND, _MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
+_REMEMBERED = 4096
 _FLOOR, _CEILING = EARLIEST - _MICROSECOND, LATEST + _MICROSECOND
 
 
@@ -142,11 +143,11 @@ class Cron:
 
     def next_after(self, t: datetime) -> datetime | None:
         """Return the first fire time strictly later than `t`, an aware instant; None if `datetime` cannot hold it."""
-        return self._next(_utc(t))
+        return _next_after(self, _utc(t).replace(microsecond=0))
 
     def latest_at(self, t: datetime) -> datetime | None:
         """Return the newest fire time at or before `t`, an aware instant; None if `datetime` cannot hold it."""
-        return self._newest(_FLOOR, _utc(t), _MINUTE)
+        return _latest_at(self, _utc(t).replace(microsecond=0))
 
     def last_between(self, start: datetime, end: datetime, count: int) -> list[datetime]:
         """Return the newest `count` fire times in [start, end), aware instants, oldest first."""
@@ -196,6 +197,18 @@ class Cron:
         if found is None and (self._last_year is None or instant.year < self._last_year):
             object.__setattr__(self, "_last_year", instant.year + 1)
         return found if found is not None and found <= LATEST else None
+
+
+# Jobs often share a schedule, and are asked for at one instant: a start or a burst asks the same thousands of times. Of
+# a second all instants have one answer, since fire times are whole seconds.
+@lru_cache(maxsize=_REMEMBERED)
+def _next_after(cron: Cron, instant: datetime) -> datetime | None:
+    return cron._next(instant)  # noqa: SLF001 - of its own module
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _latest_at(cron: Cron, instant: datetime) -> datetime | None:
+    return cron._newest(_FLOOR, instant, _MINUTE)  # noqa: SLF001 - as above
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

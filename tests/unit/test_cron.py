@@ -389,3 +389,12 @@ def test_a_schedule_that_falls_into_every_gap_is_searched_backwards_in_bounded_t
     assert no_more.latest_at(now) == datetime(2006, 3, 12, 7, 59, tzinfo=UTC)
     assert no_more.last_between(datetime(2007, 1, 1, tzinfo=UTC), now, 3) == []
     assert time.process_time() - began < 2, "each step back looked four hundred years ahead again"
+
+
+@pytest.mark.parametrize("piece", [1, 500_000, 999_999])
+def test_within_a_second_every_instant_has_one_answer(piece: int) -> None:
+    cron, at = Cron("* * * * * *", seconds=True), datetime(2026, 11, 30, 9, 0, 7, tzinfo=UTC)
+    within = at + timedelta(microseconds=piece)
+    assert cron.next_after(within) == cron.next_after(at) == at + timedelta(seconds=1)
+    assert cron.latest_at(within) == cron.latest_at(at) == at
+    assert cron.latest_at(at - timedelta(microseconds=piece)) == at - timedelta(seconds=1)
