@@ -41,7 +41,7 @@ def judged(messages: Sequence[Message], jobs: int, at: int) -> dict[str, float]:
         firsts.setdefault(each.job, each.at)
     result: dict[str, float] = {"twice": len(messages) - len(firsts), "missing": jobs - len(firsts)}
     if len(firsts) == jobs:
-        result["seconds"] = max(firsts.values()) - at
+        result["seconds"] = max(0.0, max(firsts.values()) - at)  # what waits in the queue for its time is not late
     return result
 
 
