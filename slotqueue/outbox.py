@@ -1,7 +1,8 @@
 """The outbox: what this replica has won waits here for its time, goes to the queue, and is confirmed.
 
-A slot is claimed ahead of its time, so that at the instant nothing is left to do but to enqueue. Of a burst all that
-was ready goes out first, and is confirmed after that, within half a second.
+A slot is claimed ahead of its time, so that at the instant nothing is left to do but to enqueue; an enqueuer that wants
+messages ahead gets them earlier. Of a burst all that was ready goes out first, and is confirmed after that, within half
+a second.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Outbox:
             self._work.add_done_callback(self._end)
 
     async def room(self) -> int:
-        """Wait until the queue can take more within a second or two, by its pace.
+        """Wait until the queue can take more within a few seconds, by its pace.
 
         Returns:
             How many slots may be claimed at once, one at least.
