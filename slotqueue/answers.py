@@ -169,8 +169,8 @@ class Run:
         token: unique per delivery, so that a begin whose reply was lost finds its own lease.
         worker: who runs it.
         attempt: 1 for the first.
-        waited_ms: how long the slot had waited since it was claimed (where that was ahead, since its fire time), enqueued
-            again or due again; None where this delivery asks again.
+        waited_ms: how long the slot had waited since it was claimed (where that was ahead, since its fire time),
+            enqueued again or due again; None where this delivery asks again.
     """
 
     slip: Slip

@@ -285,7 +285,7 @@ async def test_a_run_is_cancelled_when_its_lease_cannot_be_renewed(
     own_server.pause()
     await eventually(lambda: "lost the lease" in worker.text())
     own_server.resume()
-    # In the process nobody but the sweep runs the slot again: once the renewal that the paused server still holds is over.
+    # In the process nobody but the sweep runs the slot again, once the renewal that the paused server held is over.
     await bench_apart.wait_for_effect(key, "began", "began", sweeping=system_apart.kind == "inprocess")
     assert (await bench_apart.record(key))["spent"] == "1"
 
