@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from slotqueue.slots import SlotState
 from tests.cli.conftest import Slotqueue, Start
 from tests.servers import Server
-from tests.store.stage import MINUTE, Stage
+from tests.store.stage import HOUR, Stage
 
 WriteApp = Callable[..., None]
-EVERY_MINUTE = 'slots.add("ping", Every(minutes=1), lookback=2)\n'
+SCHEDULE = f"Every(hours=1, offset={(int(time.time()) + 1800) % 3600})"
+"""Half an hour away from any of its fire times: none of them comes while a test runs."""
+HOURLY = f'slots.add("ping", {SCHEDULE}, lookback=2)\n'
 
 
 def known_for(stage: Stage, job: str, ms: int) -> None:
@@ -33,9 +36,9 @@ def test_a_job_is_new_at_its_first_tick_and_owes_nothing(
 def test_a_fresh_process_catches_up_what_the_registry_says_is_owed(
     write_app: WriteApp, start: Start, stage: Stage, redis_url: str
 ) -> None:
-    write_app(EVERY_MINUTE, redis_url)
+    write_app(HOURLY, redis_url)
     assert start("tick", "app:slots").process.wait(20) == 0
-    known_for(stage, "ping", 10 * MINUTE)
+    known_for(stage, "ping", 10 * HOUR)
     tick = start("tick", "app:slots", "--json")
     assert tick.process.wait(20) == 0, tick.err
     counts = json.loads(tick.out[tick.out.index("{") :])
@@ -46,9 +49,9 @@ def test_a_fresh_process_catches_up_what_the_registry_says_is_owed(
 
 
 def test_the_counts_are_said_in_words(write_app: WriteApp, slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
-    write_app('slots.add("ping", Every(minutes=1), lookback=0)\n', redis_url)
+    write_app(f'slots.add("ping", {SCHEDULE}, lookback=0)\n', redis_url)
     slotqueue("tick", "app:slots")
-    known_for(stage, "ping", 2 * MINUTE)
+    known_for(stage, "ping", 2 * HOUR)
     result = slotqueue("tick", "app:slots")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == "offered 1, won 1, sent 1"
@@ -57,7 +60,7 @@ def test_the_counts_are_said_in_words(write_app: WriteApp, slotqueue: Slotqueue,
 def test_a_tick_leaves_no_replica_behind(
     write_app: WriteApp, slotqueue: Slotqueue, stage: Stage, redis_url: str
 ) -> None:
-    write_app(EVERY_MINUTE, redis_url)
+    write_app(HOURLY, redis_url)
     slotqueue("tick", "app:slots")
     assert stage.redis.hkeys("ran:replicas") == ["r1"]
 
@@ -65,9 +68,9 @@ def test_a_tick_leaves_no_replica_behind(
 def test_a_queue_that_refuses_ends_the_tick_with_1(
     write_app: WriteApp, slotqueue: Slotqueue, stage: Stage, redis_url: str
 ) -> None:
-    write_app(EVERY_MINUTE + 'fake.answer = Refused("the queue is full")\n', redis_url)
+    write_app(HOURLY + 'fake.answer = Refused("the queue is full")\n', redis_url)
     slotqueue("tick", "app:slots")
-    known_for(stage, "ping", MINUTE)
+    known_for(stage, "ping", HOUR)
     result = slotqueue("tick", "app:slots")
     assert result.exit_code == 1
     assert "refused 1" in result.stdout
@@ -75,7 +78,7 @@ def test_a_queue_that_refuses_ends_the_tick_with_1(
 
 @pytest.mark.parametrize("verb", ["tick", "sweep"])
 def test_without_redis_a_pass_ends_with_3_and_one_line(write_app: WriteApp, slotqueue: Slotqueue, verb: str) -> None:
-    write_app(EVERY_MINUTE, "redis://:hunter2@127.0.0.1:1/0")
+    write_app(HOURLY, "redis://:hunter2@127.0.0.1:1/0")
     result = slotqueue(verb, "app:slots")
     assert result.exit_code == 3
     assert result.stdout == ""
@@ -87,7 +90,7 @@ def test_without_redis_a_pass_ends_with_3_and_one_line(write_app: WriteApp, slot
 def test_a_redis_that_does_not_answer_ends_a_pass_with_3(
     write_app: WriteApp, slotqueue: Slotqueue, own_server: Server
 ) -> None:
-    write_app(EVERY_MINUTE, own_server.url)
+    write_app(HOURLY, own_server.url)
     own_server.pause()
     assert slotqueue("tick", "app:slots").exit_code == 3
     own_server.resume()
@@ -130,6 +133,6 @@ def test_a_sweep_that_may_not_wait_says_what_it_left(
 
 
 def test_a_sweep_with_nothing_to_do_says_so(write_app: WriteApp, slotqueue: Slotqueue, redis_url: str) -> None:
-    write_app(EVERY_MINUTE, redis_url)
+    write_app(HOURLY, redis_url)
     result = slotqueue("sweep", "app:slots")
     assert (result.exit_code, result.stdout) == (0, "nothing was overdue\n")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Start
-from tests.cli.test_passes import EVERY_MINUTE, known_for
+from tests.cli.test_passes import HOURLY, SCHEDULE, known_for
 from tests.servers import Server
-from tests.store.stage import MINUTE, Stage
+from tests.store.stage import HOUR, Stage
 
 WriteApp = Callable[..., None]
 IMPORTING = "import time\nprint('importing', flush=True)\ntime.sleep(60)\n"
@@ -35,9 +35,9 @@ def test_ctrl_c_is_130_without_a_word_of_clicks(write_app: WriteApp, start: Star
 def test_a_tick_finishes_the_enqueue_in_hand(
     write_app: WriteApp, start: Start, stage: Stage, redis_url: str, number: int, code: int
 ) -> None:
-    write_app(EVERY_MINUTE + "fake.seconds = 3\n", redis_url)
+    write_app(HOURLY + "fake.seconds = 3\n", redis_url)
     assert start("tick", "app:slots").process.wait(40) == 0
-    known_for(stage, "ping", MINUTE)
+    known_for(stage, "ping", HOUR)
     tick = start("tick", "app:slots")
     tick.wait_for("enqueuing ran:ping:")
     key = tick.out[tick.out.index("enqueuing ") :].split()[1]
@@ -55,8 +55,8 @@ asyncio.SelectorEventLoop.add_signal_handler = asyncio.SelectorEventLoop.remove_
 for name in ("SIGALRM", "SIGHUP", "setitimer", "alarm"):
     delattr(signal, name)
 """
-HERE = """
-@slots.job(Every(minutes=1), name="ping", lookback=2)
+HERE = f"""
+@slots.job({SCHEDULE}, name="ping", lookback=2)
 async def ping():
     print("running", flush=True)
     await asyncio.sleep(60)
@@ -68,7 +68,7 @@ def test_a_tick_hands_its_functions_back_where_loops_know_no_signals_and_there_i
 ) -> None:
     write_app(WITHOUT + HERE, redis_url)
     assert start("tick", "app:slots").process.wait(40) == 0
-    known_for(stage, "ping", MINUTE)
+    known_for(stage, "ping", HOUR)
     tick = start("tick", "app:slots")
     tick.wait_for("running")
     code, seconds = tick.stop(signal.SIGINT)
@@ -92,7 +92,7 @@ def test_a_sweep_that_waits_leaves_at_once(write_app: WriteApp, start: Start, st
 def test_a_tick_leaves_in_time_while_redis_does_not_answer(
     write_app: WriteApp, start: Start, own_server: Server
 ) -> None:
-    write_app(EVERY_MINUTE + "print('loaded', flush=True)\n", own_server.url)
+    write_app(HOURLY + "print('loaded', flush=True)\n", own_server.url)
     own_server.pause()
     tick = start("tick", "app:slots")
     tick.wait_for("loaded")
