@@ -187,7 +187,10 @@ class Run:
 
 
 class Dropped(NamedTuple):
-    """The answer to a begin that may not run: `DONE`, `OVER`, `BUSY`, `SKIPPED`, `EXPIRED`, `LOST` or `BROKEN`."""
+    """The answer to a begin that may not run: `DONE`, `OVER`, `BUSY`, `SKIPPED`, `EXPIRED`, `LOST` or `BROKEN`.
+
+    The store also answers `EARLY`, with the ms until it is time; the guard waits and asks again.
+    """
 
     why: Word
     detail: str = ""

@@ -193,10 +193,9 @@ class Ticker:
         for word, times in words.items():
             counts[word.value] += times
         now = self.clock.monotonic()
-        instants = [
-            None if due.at <= claims.exact_now else NotBefore(due.at, self.clock.surely_at(due.at)) for due in chunk
-        ]
-        not_before = [at for due, at in zip(chunk, instants, strict=True) for _ in due.offers]
+        to_come = {due.at for due in chunk if due.at > claims.exact_now}
+        instants = {at: NotBefore(at, self.clock.surely_at(at)) for at in to_come}  # one each: a burst stays together
+        not_before = [instants.get(due.at) for due in chunk for _ in due.offers]
         won = self._take(offers, not_before, claims, now)
         for at, messages in won.items():
             self.outbox.put(messages, at, claimed_at=sent, doubt=doubt)
