@@ -9,12 +9,13 @@ import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING, printable
 from slotqueue.cli.instants import Ago
-from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
+from slotqueue.cli.options import app_argument, json_option, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.where import ask, site_from
 from slotqueue.ops.audit import EXAMPLES, Audited, JobAudited, Outcome
 from slotqueue.ops.audit import audit as audit_of
-from slotqueue.ops.words import count, instant, nothing_known
+from slotqueue.words import count, instant, nothing_known
 
 _ALWAYS = (Outcome.DONE, Outcome.MISSED, Outcome.UNDECIDED)
 

@@ -11,15 +11,16 @@ import click
 
 from slotqueue.cli.failing import printable, say
 from slotqueue.cli.instants import Instant
-from slotqueue.cli.options import ask, json_option, site_from, site_options
+from slotqueue.cli.options import json_option, site_options
 from slotqueue.cli.stopping import Stop, Stopped
 from slotqueue.cli.tables import print_json
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.where import ask, site_from
 from slotqueue.cli.words import Rate, one, split_app
 from slotqueue.ops.backfill import MOST_SLOTS, Progress, Range, survey
 from slotqueue.ops.backfill import backfill as run_backfill
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import count, instant
+from slotqueue.words import count, instant
 
 
 @click.command(

@@ -9,13 +9,14 @@ import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING
 from slotqueue.cli.loading import Misconfigured, load_app
-from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
+from slotqueue.cli.options import app_argument, json_option, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.where import ask, site_from
 from slotqueue.ops.checking import Checked, JobChecked, check_jobs
 from slotqueue.ops.checking import check as check_site
 from slotqueue.ops.findings import Finding, Severity
-from slotqueue.ops.words import count, instant
+from slotqueue.words import count, instant
 
 _DROP = ["task", "guarded", "schedule"]
 

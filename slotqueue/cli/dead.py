@@ -8,16 +8,17 @@ from dataclasses import asdict
 import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING, Wrong, printable
-from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
+from slotqueue.cli.options import app_argument, json_option, site_options
 from slotqueue.cli.orders import order_facts
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.where import ask, site_from
 from slotqueue.cli.words import one, split_app
 from slotqueue.ops.forgetting import forget as forget_job
 from slotqueue.ops.letters import discard_letters, letters, retry_letters
 from slotqueue.ops.site import Site
 from slotqueue.ops.slots import MOST_ROWS, SlotRow
-from slotqueue.ops.words import count, instant
+from slotqueue.words import count, instant
 
 
 @click.command(

@@ -10,14 +10,15 @@ import click
 from slotqueue.cli.failing import Wrong, printable
 from slotqueue.cli.instants import Instant
 from slotqueue.cli.loading import load_app
-from slotqueue.cli.options import ask, is_place_known, json_option, site_from, site_options
+from slotqueue.cli.options import json_option, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.where import ask, is_place_known, site_from
 from slotqueue.errors import StoreUnavailable
 from slotqueue.ops.fires import Fire, upcoming
 from slotqueue.ops.in_force import InForce, in_force
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import did_you_mean, duration, instant
+from slotqueue.words import did_you_mean, duration, instant
 
 _MOST = 1000
 _APP_FORM = re.compile(r"[\w./]+:[\w.]+")

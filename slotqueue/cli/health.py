@@ -9,8 +9,9 @@ import urllib.request
 import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING, Wrong, printable
-from slotqueue.cli.options import app_argument, ask, site_from, site_options
+from slotqueue.cli.options import app_argument, site_options
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.where import ask, site_from
 from slotqueue.errors import ConfigurationError
 from slotqueue.http import address
 from slotqueue.ops.health import Health

@@ -9,14 +9,15 @@ from typing import Any
 import click
 
 from slotqueue.cli.failing import Wrong, printable
-from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
+from slotqueue.cli.options import app_argument, json_option, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
 from slotqueue.cli.verbs import Verb, Verbs
+from slotqueue.cli.where import ask, site_from
 from slotqueue.ops.site import Site
 from slotqueue.ops.stored import Stored, in_code, put, remove, stored
-from slotqueue.ops.words import instant, schedule_words
 from slotqueue.policy import Policy
+from slotqueue.words import instant, schedule_words
 
 _COLUMNS = ["job", "schedule", "task", "arguments", "version", "stored", "by", "note"]
 _DROP = ["stored", "by", "arguments", "task", "version", "note"]

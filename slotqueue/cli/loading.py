@@ -16,7 +16,7 @@ import slotqueue
 from slotqueue.app import SlotQueue
 from slotqueue.cli.failing import Wrong
 from slotqueue.errors import ConfigurationError, MissingExtra
-from slotqueue.ops.words import did_you_mean
+from slotqueue.words import did_you_mean
 
 APP_VARIABLE = "SLOTQUEUE_APP"
 _STDLIB = sysconfig.get_path("stdlib")

@@ -7,9 +7,10 @@ from dataclasses import asdict
 import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING, Wrong, printable
-from slotqueue.cli.options import ask, json_option, site_from, site_options
+from slotqueue.cli.options import json_option, site_options
 from slotqueue.cli.tables import print_json
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.where import ask, site_from
 from slotqueue.cli.words import one, split_app
 from slotqueue.ops import orders
 from slotqueue.ops.orders import Order

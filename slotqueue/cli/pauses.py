@@ -10,15 +10,16 @@ import click
 
 from slotqueue.cli.failing import Wrong, printable
 from slotqueue.cli.instants import Ahead
-from slotqueue.cli.options import ask, json_option, site_from, site_options
+from slotqueue.cli.options import json_option, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
+from slotqueue.cli.where import ask, site_from
 from slotqueue.cli.words import split_app
 from slotqueue.ops.pauses import Pause, check_paused, next_fires, pauses
 from slotqueue.ops.pauses import pause as pause_jobs
 from slotqueue.ops.pauses import resume as resume_jobs
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import count, instant
+from slotqueue.words import count, instant
 
 _WORDS = "[MODULE:ATTRIBUTE] [JOB]..."
 Fires = Mapping[str, Sequence[datetime] | None]

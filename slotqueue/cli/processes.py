@@ -7,15 +7,16 @@ from dataclasses import asdict
 
 import click
 
-from slotqueue.cli.options import app_argument, json_option, site_from, site_options
+from slotqueue.cli.options import app_argument, json_option, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
 from slotqueue.cli.watching import watch_option, watching
+from slotqueue.cli.where import site_from
 from slotqueue.ops.processes import ReplicaSeen, WorkerSeen
 from slotqueue.ops.processes import replicas as replicas_of
 from slotqueue.ops.processes import workers as workers_of
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import duration, instant
+from slotqueue.words import duration, instant
 
 Processes = Sequence[ReplicaSeen] | Sequence[WorkerSeen]
 _REPLICA = ["replica", "version", "up since", "last tick", "clock", "jobs", "note"]

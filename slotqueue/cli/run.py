@@ -18,7 +18,7 @@ from slotqueue.cli.teaching import Taught
 from slotqueue.disabled import is_disabled
 from slotqueue.errors import MissingExtra, SlotQueueError, WrongStore
 from slotqueue.http import Endpoint, Server, address
-from slotqueue.ops.words import count
+from slotqueue.words import count
 
 if TYPE_CHECKING:
     from slotqueue.metrics import Metrics

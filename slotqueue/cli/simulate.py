@@ -15,10 +15,10 @@ from slotqueue.cli.loading import load_app
 from slotqueue.cli.options import app_argument, json_option
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
-from slotqueue.ops.words import count, instant
 from slotqueue.slots import SlotState
 from slotqueue.testing.ledger import JobLedger, Ledger
 from slotqueue.testing.simulation import simulate as simulate_slots
+from slotqueue.words import count, instant
 
 _DAY = timedelta(days=1)
 

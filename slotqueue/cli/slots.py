@@ -10,17 +10,18 @@ import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING, Wrong, printable
 from slotqueue.cli.instants import Ago
-from slotqueue.cli.options import app_argument, ask, json_option, site_from, site_options
+from slotqueue.cli.options import app_argument, json_option, site_options
 from slotqueue.cli.tables import print_facts, print_json, print_table
 from slotqueue.cli.teaching import Taught
 from slotqueue.cli.watching import watch_option, watching
+from slotqueue.cli.where import ask, site_from
 from slotqueue.errors import InvalidSlotKey
 from slotqueue.ops.account import Account, account
 from slotqueue.ops.site import canonical
 from slotqueue.ops.slots import MOST_ROWS, Recent, SlotRow, recent
-from slotqueue.ops.words import duration, instant
 from slotqueue.policy import Terms
 from slotqueue.slots import EPOCH, SlotState, check_name, is_slot_key, key_at, parse_key
+from slotqueue.words import duration, instant
 
 _COLUMNS = ["slot", "state", "late", "claimed by", "enqueues", "worker", "ended", "note"]
 _DROP = ["enqueues", "claimed by", "worker", "late", "ended", "note"]

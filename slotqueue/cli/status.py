@@ -7,13 +7,14 @@ from dataclasses import asdict
 import click
 
 from slotqueue.cli.failing import FOUND_SOMETHING
-from slotqueue.cli.options import app_argument, json_option, site_from, site_options
+from slotqueue.cli.options import app_argument, json_option, site_options
 from slotqueue.cli.tables import print_json, print_table
 from slotqueue.cli.teaching import Taught
 from slotqueue.cli.watching import watch_option, watching
+from slotqueue.cli.where import site_from
 from slotqueue.ops.status import JobStatus, Status
 from slotqueue.ops.status import status as status_of
-from slotqueue.ops.words import count, instant, nothing_known
+from slotqueue.words import count, instant, nothing_known
 
 _COLUMNS = [
     *("job", "fires", "last slot", "state", "next (UTC)", "next (local)", "open", "overdue", "dead", "guarded", "note"),

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from slotqueue.cli.failing import printable
-from slotqueue.ops.words import count, instant
+from slotqueue.words import count, instant
 
 _GAP = 3
 """Between two columns."""

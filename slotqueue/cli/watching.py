@@ -11,7 +11,7 @@ import click
 
 from slotqueue.cli.failing import Wrong
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import instant
+from slotqueue.words import instant
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,7 +7,7 @@ import re
 import click
 
 from slotqueue.cli.failing import Wrong
-from slotqueue.cli.options import is_place_known
+from slotqueue.cli.where import is_place_known
 from slotqueue.ops.site import canonical
 from slotqueue.slots import is_slot_key
 

@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from slotqueue.ops.silence import JOB_UNSAID_MS, is_silent
-from slotqueue.ops.words import did_you_mean, duration, instant, schedule_words, within
 from slotqueue.policy import LONGEST_HISTORY
 from slotqueue.slots import KeyParts, to_ms
 from slotqueue.store.reading import JobFacts
 from slotqueue.store.readings import Gap, SlotKept
+from slotqueue.words import did_you_mean, duration, instant, schedule_words, within
 
 _MS = timedelta(milliseconds=1)
 _AFTER_DOWNTIME = ("older than the lookback", "coalesced into a newer slot")

@@ -21,13 +21,13 @@ from slotqueue.ops.known import unknown_job
 from slotqueue.ops.site import Site
 from slotqueue.ops.status import DECIDED_WITHIN_MS
 from slotqueue.ops.timetable import Timetable
-from slotqueue.ops.words import duration, instant
 from slotqueue.policy import DAY
 from slotqueue.slots import SlotState, from_ms, to_ms
 from slotqueue.store.asking import CHUNK
 from slotqueue.store.readings import Gap
 from slotqueue.store.registry import JobEntry, Registry, read_registry
 from slotqueue.store.survey import Survey, Tally
+from slotqueue.words import duration, instant
 
 MOST_SLOTS = 500_000
 """More are refused: the answer would take minutes and say little."""

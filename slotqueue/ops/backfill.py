@@ -20,11 +20,11 @@ from slotqueue.ops.instants import check_aware
 from slotqueue.ops.operator import operator
 from slotqueue.ops.plans import Plan, known_plan_of
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import count, instant
 from slotqueue.policy import Terms
 from slotqueue.protocols import Schedule
 from slotqueue.slots import SlotState, from_ms, key_at
 from slotqueue.store.orders import Answer, Orders, Wanted
+from slotqueue.words import count, instant
 
 MOST_SLOTS = 10_000
 """A longer range needs saying so."""

@@ -14,10 +14,10 @@ from slotqueue.ops.fires import fire_times
 from slotqueue.ops.guards import check_aims, check_guards, check_overlaps, check_queued, check_workers_alone
 from slotqueue.ops.site import Site
 from slotqueue.ops.stored import Stored, stored
-from slotqueue.ops.words import schedule_words
 from slotqueue.slots import from_ms
 from slotqueue.store import AsyncStore
 from slotqueue.store.checks import Level, check_redis
+from slotqueue.words import schedule_words
 
 _SHOWN = 3
 _OPEN_LOOKED_AT = 500

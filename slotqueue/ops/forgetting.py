@@ -8,9 +8,9 @@ from slotqueue.errors import ConfigurationError
 from slotqueue.ops.known import check_known
 from slotqueue.ops.operator import operator
 from slotqueue.ops.site import Site, job_of_key
-from slotqueue.ops.words import duration
 from slotqueue.slots import check_name
 from slotqueue.store.orders import Orders
+from slotqueue.words import duration
 
 _PAGE = 1000
 

@@ -9,10 +9,10 @@ from slotqueue.enqueuers.inprocess import InProcessEnqueuer
 from slotqueue.jobs import Job
 from slotqueue.ops.findings import Finding, Severity
 from slotqueue.ops.silence import SILENT_MS, is_silent
-from slotqueue.ops.words import count, did_you_mean, duration, instant
 from slotqueue.protocols import Enqueuer
 from slotqueue.slots import SlotState
 from slotqueue.store.readings import ProcessSeen, SlotKept
+from slotqueue.words import count, did_you_mean, duration, instant
 
 
 @runtime_checkable

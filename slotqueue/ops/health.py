@@ -9,7 +9,7 @@ from datetime import datetime
 
 from slotqueue.ops.processes import ReplicaSeen, WorkerSeen, replicas, workers
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import instant
+from slotqueue.words import instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import did_you_mean
 from slotqueue.stored_job import StoredJob
+from slotqueue.words import did_you_mean
 
 
 async def job_of(site: Site, name: str) -> Job | None:

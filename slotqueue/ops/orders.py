@@ -14,9 +14,9 @@ from slotqueue.ops.operator import operator
 from slotqueue.ops.plans import known_plan_of, plan_of
 from slotqueue.ops.silence import is_silent
 from slotqueue.ops.site import Site, canonical
-from slotqueue.ops.words import instant
 from slotqueue.slots import SlotState, from_ms, key_at, parse_key
 from slotqueue.store.orders import Answer, Orders, Wanted
+from slotqueue.words import instant
 
 
 class OrderOutcome(StrEnum):

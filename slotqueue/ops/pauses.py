@@ -12,11 +12,11 @@ from slotqueue.ops.known import check_known
 from slotqueue.ops.operator import operator
 from slotqueue.ops.site import Site
 from slotqueue.ops.timetable import Timetable
-from slotqueue.ops.words import instant
 from slotqueue.slots import from_ms, to_ms
 from slotqueue.store.orders import ALL_JOBS, Orders
 from slotqueue.store.registry import Registry, read_registry
 from slotqueue.store.survey import Survey
+from slotqueue.words import instant
 
 _LONGEST_WHY = 300
 

@@ -9,11 +9,11 @@ from slotqueue.errors import ConfigurationError
 from slotqueue.ops.known import check_known, job_of
 from slotqueue.ops.site import Site
 from slotqueue.ops.timetable import schedule_from
-from slotqueue.ops.words import schedule_words
 from slotqueue.protocols import Schedule
 from slotqueue.slots import from_ms, to_ms
 from slotqueue.store.orders import Wanted
 from slotqueue.store.registry import read_entry
+from slotqueue.words import schedule_words
 
 _SECOND = timedelta(seconds=1)
 

@@ -11,10 +11,10 @@ from slotqueue.errors import ConfigurationError
 from slotqueue.ops.instants import check_aware
 from slotqueue.ops.known import unknown_job
 from slotqueue.ops.site import Site, job_of_key
-from slotqueue.ops.words import instant
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
 from slotqueue.store.reading import Reader
 from slotqueue.store.readings import Gap, SlotKept
+from slotqueue.words import instant
 
 MOST_ROWS = 1000
 _LOOKED_AT = 2000

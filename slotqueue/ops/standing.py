@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from slotqueue.ops.timeline import discarded
-from slotqueue.ops.words import count, duration, instant, within
 from slotqueue.slots import SlotState
 from slotqueue.store.readings import Record, SlotKept
+from slotqueue.words import count, duration, instant, within
 
 _BY_HAND = "Only an operator brings it back: `slotqueue retry`."
 

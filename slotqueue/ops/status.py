@@ -16,10 +16,10 @@ from slotqueue.ops.pauses import Pause, pauses
 from slotqueue.ops.silence import is_silent
 from slotqueue.ops.site import Site, job_of_key
 from slotqueue.ops.timetable import Timetable
-from slotqueue.ops.words import in_words
 from slotqueue.slots import SlotState, from_ms, parse_key, to_ms
 from slotqueue.store.registry import JobEntry, Registry, Span, about_of, read_registry
 from slotqueue.store.survey import Survey, Tally
+from slotqueue.words import in_words
 
 _LONG_AGO = from_ms(0)
 DECIDED_WITHIN_MS = 60_000

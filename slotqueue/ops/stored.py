@@ -15,13 +15,13 @@ from slotqueue.answers import StoredEntry
 from slotqueue.errors import ConfigurationError, InvalidSlotKey, VersionConflict
 from slotqueue.ops.operator import operator
 from slotqueue.ops.site import Site
-from slotqueue.ops.words import did_you_mean
 from slotqueue.policy import Policy
 from slotqueue.schedule_text import parse_schedule
 from slotqueue.schedules import Cron, Every
 from slotqueue.slots import check_name, from_ms
 from slotqueue.store.registry import JobEntry, read_entry
 from slotqueue.stored_job import StoredJob
+from slotqueue.words import did_you_mean
 
 _NEW_MS = 10_000
 _IN_CODE = "by the registry, replicas have a job of this name in their code, which goes before it"

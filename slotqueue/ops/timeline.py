@@ -10,9 +10,9 @@ import re
 from datetime import datetime
 from typing import NamedTuple
 
-from slotqueue.ops.words import count, duration
 from slotqueue.slots import SlotState, from_ms
 from slotqueue.store.readings import PastEvent, Record, SlotKept
+from slotqueue.words import count, duration
 
 _ENDS_A_RUN = ("failed in ", "handed back by ", "finished by ", "rejected by ")
 _RUN_BY = re.compile(

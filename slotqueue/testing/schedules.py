@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from slotqueue.app import SlotQueue
 from slotqueue.errors import ConfigurationError
 from slotqueue.jobs import Job
-from slotqueue.ops.words import did_you_mean, instant
 from slotqueue.slots import Slot, key_at
+from slotqueue.words import did_you_mean, instant
 
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -84,5 +84,11 @@ def test_help_imports_neither_the_demo_nor_a_worker_system() -> None:
     assert found.stdout.split() == []
 
 
+def test_a_replica_loads_nothing_of_what_only_operators_ask() -> None:
+    code = "import sys, slotqueue.cli.run\nprint(*(name for name in sys.modules if name.startswith('slotqueue.ops')))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    assert found.stdout.split() == []
+
+
 def test_the_entry_point_is_the_group() -> None:
     assert isinstance(main, Verbs)

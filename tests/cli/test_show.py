@@ -11,9 +11,9 @@ import pytest
 
 from slotqueue import Every
 from slotqueue.answers import Gap, Known, Offer, Run, Word
-from slotqueue.ops.words import instant
 from slotqueue.protocols import Process
 from slotqueue.slots import Slot, SlotState, from_ms, key_at
+from slotqueue.words import instant
 from tests.cli.conftest import Slotqueue
 from tests.store.stage import DAY, EPOCH_VALUE, HOUR, NAMESPACE, Stage
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from slotqueue.answers import Gap
-from slotqueue.ops.words import instant
 from slotqueue.slots import SlotState
+from slotqueue.words import instant
 from tests.cli.conftest import Slotqueue
 from tests.store.stage import EPOCH_VALUE, HOUR, Stage
 

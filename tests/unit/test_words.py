@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from slotqueue.ops.words import count, did_you_mean, duration, instant, within
+from slotqueue.words import count, did_you_mean, duration, instant, within
 
 
 @pytest.mark.parametrize(
