@@ -128,7 +128,7 @@ class Verbs(Protocol):
     """The verbs of the store as commands. DESIGN.md, section 4, has the table; each Lua file its contract."""
 
     def register(self, replica: Process, jobs: Sequence[Known], *, epoch: str, is_last: bool) -> Command[Registered]:
-        """Say that a replica is here and which jobs it knows; in chunks, the last one marked."""
+        """Say that a replica is here and which jobs it knows: each once, in chunks of 1,000 at most; marks the last."""
         ...
 
     def enlist(self, worker: Process) -> Command[int]:

@@ -130,8 +130,8 @@ async def test_registries_tell_who_is_there_the_newest_first(stage: Stage, reade
 
 async def test_a_job_tells_its_versions_gaps_and_pauses(stage: Stage, reader: Reader) -> None:
     now = stage.now()
-    jobs = [Known("rollup", "v1", now - HOUR, 0), Known("rollup", "v2", 0, 0)]
-    stage.run(stage.verbs.register(Process("r1"), jobs, epoch=EPOCH_VALUE, is_last=True))
+    for version in (Known("rollup", "v1", now - HOUR, 0), Known("rollup", "v2", 0, 0)):
+        stage.run(stage.verbs.register(Process("r1"), [version], epoch=EPOCH_VALUE, is_last=True))
     gap = Gap(stage.job(), now - 5000, now - 1000, "older than the lookback")
     stage.run(stage.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE))
     stage.redis.rpush("ran:rollup:missed", "damaged")

@@ -8,8 +8,8 @@
 -- KEYS[6]  about       hash    job -> what else is said about it
 -- KEYS[7]  past        hash    job -> "version:since:until ..." of versions that are in force no more
 -- ARGV[1]  an epoch, should there be none   ARGV[2]  replica id   ARGV[3]  about the replica   ARGV[4]  "1": last chunk
--- then six a job: job, schedule version, since (0: none known), decided (0: none known), the schedule's text, about
--- the job (both "" where they were said before)
+-- then six a job, each job once and 1,000 at most: job, schedule version, since (0: none known), decided (0: none
+-- known), the schedule's text, about the job (both "" where they were said before)
 --
 -- A version that nobody has seen for a while is dropped once another is there. A job that was away while replicas
 -- were up was removed, and owes nothing from then. "A while" is told by the fleet's uptime, which stands still while
@@ -29,6 +29,12 @@ uptime = tonumber(uptime or 0) + math.min(math.max(now - tonumber(last or now), 
 
 local function text(number) return string.format('%.0f', number) end
 
+-- One call for many fields: a start registers thousands of jobs.
+local function read(key, fields) return #fields > 0 and redis.call('HMGET', key, unpack(fields)) or {} end
+local function write(key, said)
+  if #said > 0 then redis.call('HSET', key, unpack(said)) end
+end
+
 -- Remember when versions were in force: what an audit expects of the time before.
 local function keep_past(job, gone)
   local kept = {}
@@ -39,9 +45,10 @@ local function keep_past(job, gone)
   redis.call('HSET', KEYS[7], job, table.concat(kept, ' ', math.max(1, #kept - MOST_PAST + 1)))
 end
 
-local function since_of(job, version, known)
+-- Since when this version of a job is known, and what is to stand in `jobs`, of what stood there.
+local function since_of(job, version, known, before)
   local others, gone, since = {}, {}, nil
-  for name, first, seen, at in string.gmatch(redis.call('HGET', KEYS[2], job) or '', '(%w+):(%d+):(%d+):(%d+)') do
+  for name, first, seen, at in string.gmatch(before or '', '(%w+):(%d+):(%d+):(%d+)') do
     local is_gone = uptime - tonumber(at) > QUARTER
     if is_gone then gone[#gone + 1] = {name, first, tonumber(seen)} end
     if name == version then
@@ -59,26 +66,30 @@ local function since_of(job, version, known)
   end
   if #gone > 0 then keep_past(job, gone) end
   others[#others + 1] = table.concat({version, text(since), text(now), text(uptime)}, ':')
-  redis.call('HSET', KEYS[2], job, table.concat(others, ' '))
-  return since
+  return since, table.concat(others, ' ')
 end
 
-local function decided_of(job, known)
-  local decided = tonumber(redis.call('HGET', KEYS[3], job) or '') or 0
-  if known > decided then
-    redis.call('HSET', KEYS[3], job, text(known))
-    return known
-  end
-  return decided
+local names = {}
+for at = 5, #ARGV, 6 do names[#names + 1] = ARGV[at] end
+local before, decided = read(KEYS[2], names), read(KEYS[3], names)
+local jobs, newly_decided, schedules, about, answers = {}, {}, {}, {}, {}
+local function say(list, field, value) list[#list + 1], list[#list + 2] = field, value end
+for i, job in ipairs(names) do
+  local at = 6 * i - 1
+  local version, known, known_decided = ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local since, entry = since_of(job, version, known, before[i])
+  local till = tonumber(decided[i] or '') or 0
+  say(jobs, job, entry)
+  if known_decided > till then say(newly_decided, job, text(known_decided)) end
+  if ARGV[at + 4] ~= '' then say(schedules, version, ARGV[at + 4]) end
+  if ARGV[at + 5] ~= '' then say(about, job, ARGV[at + 5]) end
+  answers[#answers + 1] = since
+  answers[#answers + 1] = math.max(till, known_decided)
 end
-
-local answers = {}
-for at = 5, #ARGV, 6 do
-  answers[#answers + 1] = since_of(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]))
-  answers[#answers + 1] = decided_of(ARGV[at], tonumber(ARGV[at + 3]))
-  if ARGV[at + 4] ~= '' then redis.call('HSET', KEYS[5], ARGV[at + 1], ARGV[at + 4]) end
-  if ARGV[at + 5] ~= '' then redis.call('HSET', KEYS[6], ARGV[at], ARGV[at + 5]) end
-end
+write(KEYS[2], jobs)
+write(KEYS[3], newly_decided)
+write(KEYS[5], schedules)
+write(KEYS[6], about)
 
 local rank, size = 0, 0
 if ARGV[4] == '1' then
