@@ -14,6 +14,7 @@ from cronsim import CronSim, CronSimError
 from slotqueue.cron_fields import FIELDS, spell_out
 from slotqueue.errors import InvalidSchedule
 
+_DAY = timedelta(days=1)
 _SOME_DAY = datetime(2000, 12, 31)  # noqa: DTZ001 - wall times have no zone; the 28 years from 2001 hold every kind of year
 
 
@@ -27,18 +28,28 @@ class WallTimes(CronSim):
 
     def after(self, wall: datetime) -> datetime | None:
         """Return the first matching wall time strictly after `wall`, None if there is none for 50 years."""
-        if wall.month in self.months and self.match_day(wall):
+        if self._has_day(wall):
             later = self._later_that_day(wall)
             if later is not None:
                 return later
+        following = wall.replace(hour=0, minute=0, second=0, microsecond=0) + _DAY
+        day = following if self._has_day(following) else self._first_day_from(following)
+        if day is None:
+            return None
+        return day.replace(hour=self.hours_after[-1], minute=self.minutes_after[-1], second=self.seconds_after[-1])
+
+    def _has_day(self, wall: datetime) -> bool:
+        return wall.month in self.months and self.match_day(wall)
+
+    def _first_day_from(self, day: datetime) -> datetime | None:
+        """Return the first matching day from `day`, a midnight, on; None if there is none for 50 years."""
         search = WallTimes.__new__(WallTimes)
         search.__dict__.update(self.__dict__)
-        search.dt = wall.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        while search.dt.year <= wall.year + 50:
+        search.dt = day
+        while search.dt.year <= day.year + 50:
             search.advance_month()
             if not search.advance_day():
-                hour, minute, second = self.hours_after[-1], self.minutes_after[-1], self.seconds_after[-1]
-                return search.dt.replace(hour=hour, minute=minute, second=second)
+                return search.dt
         return None
 
     def _later_that_day(self, wall: datetime) -> datetime | None:
