@@ -68,6 +68,8 @@ def check_arguments(job: Job, serializer: Serializer | None, deserializer: Deser
             job=job.name,
             argument=f"options[{option!r}]",
         )
+    if serializer is None and not job.args and not job.kwargs:
+        return
     dump: Callable[[dict[str, Any]], bytes] = serializer or pickle.dumps
     whole = {**_entries(job.task, job.args, job.kwargs), SLIP_ENTRY: "slip"}
     try:
