@@ -138,10 +138,11 @@ class Gap:
 
 
 class Overdue(NamedTuple):
-    """Open slots past their deadline, the longest overdue first, and Redis's time in ms."""
+    """Open slots past their deadline, the longest overdue first; Redis's time in ms; how many slots are open in all."""
 
     now: int
     keys: list[str]
+    open: int
 
 
 class Takeover(NamedTuple):

@@ -108,7 +108,8 @@ class Sweeper:
                 moved |= await self._take_over(piece, counts)
             if len(overdue.keys) < _BATCH or not moved or left:
                 break
-        await self._look_up(counts)
+        if overdue.open:
+            await self._look_up(counts)
         if self.letters is not None and self.letters.epoch():
             await self._tell(self.letters, counts)
         return counts

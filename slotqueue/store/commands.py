@@ -125,7 +125,12 @@ class Commands:
 
     def overdue(self, limit: int) -> Command[Overdue]:
         """See `Verbs.overdue`."""
-        return Command("overdue", [self.keys.of("open")], [limit], lambda reply: Overdue(int(reply[0]), list(reply[1])))
+
+        def read(reply: Any) -> Overdue:
+            now, keys, number = reply
+            return Overdue(int(now), list(keys), int(number))
+
+        return Command("overdue", [self.keys.of("open")], [limit], read)
 
     def take_over(
         self, keys: Sequence[str], tasks: Sequence[str], *, replica: str, contact_ms: int

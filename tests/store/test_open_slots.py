@@ -12,10 +12,12 @@ def test_overdue_slots_come_the_longest_overdue_first_and_no_more_than_asked_for
     assert answer.keys == ["a", "b"]
     assert abs(answer.now - stage.now()) < 5000
     assert stage.run(stage.verbs.overdue(100)).keys == ["a", "b", "c"]
+    assert answer.open == 4, "due or not"
 
 
 def test_nothing_is_overdue_in_an_empty_namespace(stage: Stage) -> None:
-    assert stage.run(stage.verbs.overdue(10)).keys == []
+    answer = stage.run(stage.verbs.overdue(10))
+    assert (answer.keys, answer.open) == ([], 0)
 
 
 def test_open_keys_walk_by_deadline_until_the_end(stage: Stage) -> None:
