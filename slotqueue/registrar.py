@@ -142,7 +142,7 @@ class Registrar:
             self.emit(ReplicaStarted(self.replica.id, len(self.planner)))
 
     async def refresh(self) -> None:
-        """Learn which jobs stored in Redis were put or removed; asks once a second at most.
+        """Learn which jobs stored in Redis were put or removed; asks each 1.5 s at most.
 
         Raises:
             StoreUnavailable: ask again.

@@ -1,6 +1,6 @@
 """The jobs that are stored in Redis, as this replica holds them: read once, then only what has changed.
 
-One cheap question a second tells whether anything has. What is held is always what is stored, or an older state of it
+One cheap question each 1.5 s tells whether anything has. What is held is always what is stored, or an older state of it
 that is whole: where the numbers do not agree, everything is read anew. A job in code goes before a stored one of its
 name. Should Redis lose its data, the jobs are brought back from here.
 """
@@ -16,7 +16,7 @@ from slotqueue.events import Emit, JobsChanged, JobShadowed, JobUnusable
 from slotqueue.jobs import Job
 from slotqueue.protocols import Store
 
-_EVERY_SECONDS = 1.0
+_EVERY_SECONDS = 1.5
 _PAGE = 500
 
 Build = Callable[[StoredEntry], Job]

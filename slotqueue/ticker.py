@@ -39,7 +39,7 @@ from slotqueue.registrar import Registrar
 from slotqueue.slots import utc_ms
 from slotqueue.stored_jobs import Build
 
-_LONGEST_SLEEP_SECONDS = 1.0
+_LONGEST_SLEEP_SECONDS = 1.5
 _MOST_BEHIND_MS = 0.5
 _LOOKED_AT = 1000
 

@@ -51,7 +51,7 @@ def _keys(fleet: Fleet, *events: str) -> Counter[str]:
     return Counter(event["key"] for event in fleet.events(*events))
 
 
-async def test_ticks_with_nothing_due_ask_once_a_second_whether_stored_jobs_have_changed(
+async def test_ticks_with_nothing_due_ask_once_a_second_at_most_whether_stored_jobs_have_changed(
     apps: Apps, new_fleet: NewFleet, own_server: Server
 ) -> None:
     """Case 14, coleifer/huey#850: the same task sent several times in a minute, and a SET for each at every tick."""
