@@ -6,11 +6,13 @@ import pytest
 
 from slotqueue.answers import Dropped, Offer, Run, Verdict, Word
 from slotqueue.messages import Slip
+from slotqueue.planner import Planner
 from slotqueue.protocols import ANY_FENCE
 from slotqueue.slots import SlotState
-from tests.store.stage import DAY, MINUTE, Stage
+from tests.store.stage import DAY, MINUTE, NAMESPACE, Stage
 
 CLEAN = [SlotState.CLAIMED, SlotState.QUEUED, SlotState.SENT]
+MOST_AHEAD_MS = Planner(NAMESPACE, ahead_ms=20).most_ahead_ms
 OVER = [SlotState.DEAD, SlotState.LOST, SlotState.SKIPPED, SlotState.MISSED]
 
 
@@ -44,14 +46,14 @@ def claimed_ahead(stage: Stage, seconds: float) -> Slip:
 
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_a_message_that_waits_in_the_queue_for_its_time_does_not_run_before_it(stage: Stage, is_lost: bool) -> None:
-    slip = claimed_ahead(stage, 2)
+    slip = claimed_ahead(stage, MOST_AHEAD_MS / 1000)
     if is_lost:
         stage.lose(slip.key)
     before = stage.snapshot()
     answer = stage.begin(slip)
     assert isinstance(answer, Dropped)
     assert answer.why is Word.EARLY
-    assert 0 < int(answer.detail) <= 2000
+    assert 0 < int(answer.detail) <= MOST_AHEAD_MS
     assert stage.snapshot() == before
     stage.pass_instant(slip.fire - 1)
     assert stage.began(slip).waited_ms == (0 if is_lost else pytest.approx(0, abs=500)), "from its time, not its claim"

@@ -6,8 +6,11 @@ from collections import Counter
 
 import pytest
 
-from slotqueue.answers import Gap, Offer, Run
+from slotqueue.answers import Dropped, Gap, Offer, Run, Word
+from slotqueue.messages import Slip
+from slotqueue.protocols import Process
 from slotqueue.slots import SlotState
+from slotqueue.store.orders import Orders, Wanted
 from tests.store.stage import DAY, EPOCH_VALUE, HOUR, Stage
 
 
@@ -46,6 +49,40 @@ def test_the_ends_are_what_was_due_with_one_of_each(stage: Stage) -> None:
     assert outcomes(stage).total() + stage.redis.zcard("ran:open") == found["claimed"]
     assert stage.redis.zcard("ran:open") == sum(state.is_open for state in states)
     assert found.get("reopened", 0) == 0
+
+
+def lost_and_missed(stage: Stage, on_crash: str) -> Slip:
+    """A message whose slot Redis has forgotten, and a replica has recorded in a gap since."""
+    job = stage.job(on_crash=on_crash)
+    slip = stage.queued(job)
+    stage.redis.flushall()
+    stage.run(stage.verbs.register(Process("r1"), [stage.known(job)], epoch=EPOCH_VALUE, is_last=True))
+    gap = Gap(job, slip.fire - 5000, slip.fire, "Redis lost its data", slots=1)
+    stage.run(stage.verbs.miss([gap], replica="r1", epoch=EPOCH_VALUE))
+    return slip
+
+
+def test_a_message_under_skip_that_outlived_its_record_is_over_where_its_slot_is_missed(stage: Stage) -> None:
+    slip = lost_and_missed(stage, "skip")
+    before = stage.snapshot()
+    assert stage.begin(slip) == Dropped(Word.OVER)
+    assert stage.snapshot() == before
+
+
+def test_one_under_complete_runs_and_its_missed_slot_is_reopened(stage: Stage) -> None:
+    slip = lost_and_missed(stage, "complete")
+    stage.finish(stage.began(slip))
+    assert counts(stage) == {"missed rollup": 1, "reopened": 1, "done rollup": 1}
+
+
+def test_a_missed_slot_that_an_operator_orders_is_reopened_and_one_with_a_mark_is_its_own(stage: Stage) -> None:
+    slip = lost_and_missed(stage, "complete")
+    orders = Orders(stage.keys, "alice@web-1")
+    for mark, reopened, claimed in (("", 1, 0), ("~alice-1", 1, 1)):
+        wanted = Wanted(slip.key + mark, slip.fire, slip.start, slip.task, slip.version, slip.terms)
+        assert [answer.word for answer in stage.run(orders.order([wanted], "backfilled"))] == ["claimed"]
+        found = counts(stage)
+        assert (found.get("reopened", 0), found.get("claimed", 0)) == (reopened, claimed)
 
 
 def test_losing_asking_again_and_dropped_copies_count_nothing(stage: Stage) -> None:

@@ -146,9 +146,11 @@ def test_a_claim_that_is_not_counted_or_counted_twice_is_found() -> None:
     assert [found_by_counters(Accounts(jobs, claimed=number)) for number in (2, 3, 4)] == [True, False, True]
 
 
-def test_a_slot_on_record_and_in_a_gap_is_found() -> None:
+def test_a_slot_on_record_and_in_a_gap_was_reopened_and_is_found_where_it_was_claimed() -> None:
     both = account({"done": 1, "missed": 1}, {"done": 1}, 1, KEY)
+    assert not found_by_counters(Accounts({"a": both}, reopened=1))
     assert found_by_counters(Accounts({"a": both}, claimed=1))
+    assert found_by_counters(Accounts({"a": both}, claimed=1, reopened=1))
 
 
 def found_by_counters(accounts: Accounts) -> bool:

@@ -60,8 +60,10 @@ end
 local function begin_without_record()
   if tonumber(slip.fire) + slip.terms.retention < now then return {'expired'} end
   if is_removed(slot, slip.version) then return {'over'} end
-  local wait = early(tonumber(slip.fire))
+  local fire = tonumber(slip.fire)
+  local wait = early(fire)
   if wait then return wait end
+  if not slip.terms.complete and is_missed(slot, fire) then return {'over'} end
   record, wrong = anew(slot, slip, worker)
   if wrong then return {'broken', wrong} end
   if slip.terms.complete then return run() end

@@ -93,17 +93,6 @@ local function write_record(slot, group, version)
     'start', group.start, 'task', group.task, 'version', version, 'terms', group.text)
 end
 
--- Whether a slot lies in a gap that a replica has recorded, which came to it earlier: then it is decided, as missed.
-local function is_missed(slot, fire)
-  if fire > decided[slot.job] then return false end
-  local gaps = redis.pcall('LRANGE', string.sub(slot.index, 1, -6) .. 'missed', 0, -1)
-  for _, gap in ipairs(gaps.err and {} or gaps) do
-    local after, till = string.match(gap, '^(%d+) (%d+) ')
-    if after and fire > tonumber(after) and fire <= tonumber(till) then return true end
-  end
-  return false
-end
-
 local function claim(slot, group, version)
   local answer = look(slot)
   if answer then return answer end
@@ -112,7 +101,7 @@ local function claim(slot, group, version)
   local stored = stored_version(version)
   if stored and tonumber(redis.call('ZSCORE', KEYS[CHANGES], '+' .. slot.job) or '') ~= stored then return 'stale' end
   if not terms then return {'broken', 'the terms are damaged: ' .. group.text} end
-  if is_missed(slot, fire) then return 'taken' end
+  if fire <= decided[slot.job] and is_missed(slot, fire) then return 'taken' end -- a replica came to it earlier
   local indexed = redis.pcall('ZADD', slot.index, fire, slot.tail)
   if type(indexed) == 'table' then
     if string.find(indexed.err, 'WRONGTYPE', 1, true) then return {'broken', indexed.err} end

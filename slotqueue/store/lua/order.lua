@@ -28,7 +28,7 @@ local function order(slot, job, fire_ms, start_ms, task, version, text)
   redis.call('HSET', slot.record, 'by', who, 'claimed', now, 'fire', fire_ms, 'start', start_ms, 'task', task,
     'version', version, 'terms', text)
   remember(slot, said .. ' by ' .. who)
-  reckon('claimed')
+  reckon_record(slot, fire)
   return send_out(slot, terms, fire, 'ordered', 0)
 end
 

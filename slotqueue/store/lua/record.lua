@@ -163,8 +163,8 @@ local function say(word)
   end
 end
 
--- What the whole namespace has decided since it began: "claimed", "reopened" (an ended slot was brought back, or
--- finished all the same), and "<state> <job>" for each end. A slot that is not reopened ends in exactly one of these.
+-- What the whole namespace has decided since it began: "claimed", "reopened" (an ended slot was brought back, a missed
+-- one of a gap too, or finished all the same), and "<state> <job>" for each end. A slot that is not reopened ends in exactly one of these.
 local function reckon(field, n)
   local total = redis.pcall('HINCRBY', KEYS[COUNTS], field, n or 1)
   if type(total) == 'number' and total % 128 < (n or 1) + 1 then redis.pcall('PEXPIRE', KEYS[COUNTS], 365 * DAY) end
@@ -223,6 +223,21 @@ local function index_problem(slot)
   return type(answer) == 'table' and answer.err or nil
 end
 
+-- Whether a slot of the schedule lies in a gap that was recorded: then it is decided, and counted, as missed.
+local function is_missed(slot, fire)
+  local gaps = redis.pcall('LRANGE', string.sub(slot.index, 1, -6) .. 'missed', 0, -1)
+  for _, gap in ipairs(gaps.err and {} or gaps) do
+    local after, till = string.match(gap, '^(%d+) (%d+) ')
+    if after and fire > tonumber(after) and fire <= tonumber(till) then
+      return not string.find(slot.tail, '~', 1, true)
+    end
+  end
+  return false
+end
+
+-- Count a slot that gets a record: for the first time, or after it had ended as missed.
+local function reckon_record(slot, fire) reckon(is_missed(slot, fire) and 'reopened' or 'claimed') end
+
 -- A record that Redis lost, made anew from what a message carries. `slip` as in slip_at.
 -- Returns it, or nil and what stands in the way.
 local function anew(slot, slip, by)
@@ -234,7 +249,7 @@ local function anew(slot, slip, by)
   redis.call('ZADD', slot.index, slip.fire, slot.tail)
   live(slot.index, math.max(slip.terms.history, KEEP_DEAD))
   remember(slot, 'Redis had lost the record; made anew by ' .. by)
-  reckon('claimed')
+  reckon_record(slot, tonumber(slip.fire))
   return {
     state = 'queued', n = tonumber(slip.n), fence = 0, spent = 0, text = slip.text, terms = slip.terms,
     fire = tonumber(slip.fire), start = slip.start, task = slip.task, version = slip.version, idle_since = now,
