@@ -14,6 +14,9 @@ from slotqueue.ops import Site, put, remove, stored
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.waiting import eventually
 
+LEAD_S = 0.02
+"""A slot is claimed this long before its time."""
+
 
 async def changed(apps: Apps, count: int) -> None:
     """Wait until the replicas have learned of so many changes, all together."""
@@ -44,7 +47,7 @@ async def test_a_job_that_is_put_and_removed_reaches_every_replica_within_two_se
     await changed(apps, 6)
     assert monotonic() - began < 2
     last = max(int(fleet.record(key)["fire"]) / 1000 for key in fleet.keys("mail"))
-    assert last <= removed_at
+    assert last <= removed_at + LEAD_S, "claimed ahead of its time, and before the job was removed"
     claimed = [event.key for event in apps.told(SlotClaimed)]
     assert len(claimed) == len(set(claimed))
     assert await replicas[0].ops.stored() == ()
@@ -55,6 +58,7 @@ async def test_no_slot_is_claimed_after_the_remove_though_a_replica_has_not_hear
 ) -> None:
     fleet = new_fleet()
     app = apps.new()
+    await fleet.next_second()  # so that its next slot is not claimed ahead
     await app.ops.put("mail", "every 1s")
     await app.tick()
     before = fleet.keys("mail")
@@ -69,6 +73,7 @@ async def test_no_slot_is_claimed_after_the_remove_though_a_replica_has_not_hear
 async def test_a_changed_job_runs_by_its_new_version_only(apps: Apps, new_fleet: NewFleet) -> None:
     fleet = new_fleet()
     app = apps.new()
+    await fleet.next_second()  # so that its next slot is not claimed ahead by the old version
     await app.ops.put("mail", "every 1s", task="old")
     await app.tick()
     found = await app.ops.put("mail", "every 1s", task="new")
@@ -146,7 +151,7 @@ async def test_stored_jobs_survive_a_loss_of_data_while_a_replica_lives(apps: Ap
 
 
 @pytest.mark.alone
-async def test_an_idle_replica_asks_once_a_second(apps: Apps, new_fleet: NewFleet) -> None:
+async def test_an_idle_replica_asks_each_second_and_a_half(apps: Apps, new_fleet: NewFleet) -> None:
     fleet = new_fleet()
     app = apps.new(sweep_every=600)
     await app.ops.put("mail", "every 1 h")
@@ -154,9 +159,9 @@ async def test_an_idle_replica_asks_once_a_second(apps: Apps, new_fleet: NewFlee
     await eventually(lambda: app.is_ready)
     fleet.redis.config_resetstat()
     began = monotonic()
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(4)
     stats: Any = fleet.redis.info("commandstats")
-    assert stats["cmdstat_evalsha"]["calls"] <= monotonic() - began + 2, "one more for a sign of life at most"
+    assert stats["cmdstat_evalsha"]["calls"] <= (monotonic() - began) / 1.5 + 2, "one more for a sign of life at most"
     assert stats["cmdstat_evalsha"]["calls"] >= 2
 
 
