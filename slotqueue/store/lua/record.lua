@@ -164,7 +164,8 @@ local function say(word)
 end
 
 -- What the whole namespace has decided since it began: "claimed", "reopened" (an ended slot was brought back, a missed
--- one of a gap too, or finished all the same), and "<state> <job>" for each end. A slot that is not reopened ends in exactly one of these.
+-- one of a gap too, or finished all the same), and "<state> <job>" for each end. A slot that is not reopened ends in
+-- exactly one of these.
 local function reckon(field, n)
   local total = redis.pcall('HINCRBY', KEYS[COUNTS], field, n or 1)
   if type(total) == 'number' and total % 128 < (n or 1) + 1 then redis.pcall('PEXPIRE', KEYS[COUNTS], 365 * DAY) end
