@@ -12,7 +12,6 @@ import sys
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,6 @@ from slotqueue.answers import Word
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from slotqueue.messages import Accepted
 from tests.fleet.fixtures import NewFleet
-from tests.fleet.fleet import Fleet
 from tests.fleet.hand import Hand
 from tests.waiting import eventually
 
@@ -67,13 +65,9 @@ async def test_each_slot_runs_once_and_the_claiming_replica_is_recorded(new_flee
     await fleet.replicas(3)
     keys = (await fleet.has_slots("rollup", 3))[:3]
     for key in keys:
-        (claimed,) = await eventually(partial(_claims_of, fleet, key))
+        (claimed,) = await eventually(partial(fleet.events, "SlotClaimed", key=key))
         assert fleet.redis.get(key) == claimed["replica"] == fleet.record(key)["by"]
         assert fleet.runs(key) == 1
-
-
-def _claims_of(fleet: Fleet, key: str) -> list[dict[str, Any]]:
-    return [event for event in fleet.events("SlotClaimed") if event["key"] == key]
 
 
 @pytest.mark.parametrize("policy", ["skip", "complete"])
@@ -104,7 +98,7 @@ async def test_a_killed_runners_slot_is_skipped_or_completed_and_the_current_one
         await eventually(lambda: f"{crashed} is lost" in replica.text())
     else:
         assert [mark["by"] for mark in fleet.marks(crashed)] == ["runner", "another", "another"]
-        await eventually(lambda: [event["key"] for event in another.events("RunDone")].count(crashed) == 1)
+        await eventually(lambda: len(another.events("RunDone", key=crashed)) == 1)
 
 
 async def test_duplicates_are_prevented_at_one_layer(new_fleet: NewFleet, hand: Hand) -> None:
@@ -114,9 +108,10 @@ async def test_duplicates_are_prevented_at_one_layer(new_fleet: NewFleet, hand: 
     """
     fleet = new_fleet()
     job = hand.job("rollup", timedelta(hours=1))
-    (message,) = hand.claim(job, hand.latest(job))
+    latest = hand.latest(job)
+    (message,) = hand.claim(job, latest)
     key = message.slip.key
-    assert hand.offer(job, hand.latest(job), replica="another") == [Word.TAKEN]
+    assert hand.offer(job, latest, replica="another") == [Word.TAKEN]
     queue = ArqEnqueuer()
     queue.use_default(fleet.url)
     first, second = [(await queue.enqueue([message]))[0] for _ in range(2)]
@@ -126,6 +121,6 @@ async def test_duplicates_are_prevented_at_one_layer(new_fleet: NewFleet, hand: 
     await fleet.reaches(key, "done")
     await eventually(lambda: not fleet.redis.zcard("arq:queue"))
     assert fleet.runs(key) == 1
-    assert hand.offer(job, hand.latest(job), replica="another") == [Word.TAKEN]
+    assert hand.offer(job, latest, replica="another") == [Word.TAKEN]
     with pytest.raises(LookupError):
         current_slot()

@@ -54,11 +54,11 @@ class Child:
     def text(self) -> str:
         return self._log.read_text(errors="replace")
 
-    def events(self, *names: str) -> list[dict[str, Any]]:
-        """The events of these names that it has told so far, all where none is named."""
+    def events(self, *names: str, key: str | None = None) -> list[dict[str, Any]]:
+        """The events of these names that it has told so far, all where none is named; of one slot or of any."""
         whole = self.text().rpartition("\n")[0].splitlines()
         told = [json.loads(line[1:]) for line in whole if line.startswith("@")]
-        return [each for each in told if not names or each["event"] in names]
+        return [each for each in told if (not names or each["event"] in names) and key in (None, each.get("key"))]
 
     async def told(self, name: str, *, count: int = 1, within: float = 40.0) -> None:
         """Wait until it has told an event so often."""
@@ -152,8 +152,8 @@ class Fleet:
     def logs(self) -> str:
         return "\n".join(f"--- {child.name}\n{child.text()}" for child in self.children)
 
-    def events(self, *names: str) -> list[dict[str, Any]]:
-        return [event for child in self.children for event in child.events(*names)]
+    def events(self, *names: str, key: str | None = None) -> list[dict[str, Any]]:
+        return [event for child in self.children for event in child.events(*names, key=key)]
 
     # ---- slots
 

@@ -26,7 +26,7 @@ def _keys_from(fleet: Fleet, job: str, count: int, *, every: int = 1) -> list[st
 
 def _attempts(fleet: Fleet, key: str) -> dict[str, str]:
     """How each replica fared: "SlotClaimed" or "SlotTaken"."""
-    told = [event for event in fleet.events("SlotClaimed", "SlotTaken") if event["key"] == key]
+    told = fleet.events("SlotClaimed", "SlotTaken", key=key)
     assert len({event["by"] for event in told}) == len(told), "no replica asks twice"
     return {event["by"]: event["event"] for event in told}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from arq.connections import RedisSettings
@@ -66,7 +67,7 @@ async def test_a_winner_that_comes_back_after_a_take_over_changes_nothing(
     before = await fleet.reaches(key, "done")
     stale.thaw()
     await eventually(
-        lambda: [each for each in fleet.events("ConfirmStale", "EnqueueRefused") if each["key"] == key],
+        lambda: fleet.events("ConfirmStale", "EnqueueRefused", key=key),
         why="the stale winner has gone on",
     )
     await eventually(lambda: fleet.redis.zscore("arq:queue", key) is None, why="no copy is left")
@@ -102,19 +103,20 @@ async def test_a_worker_that_comes_back_after_its_lease_changes_nothing(policy: 
     await fleet.reaches(key, "done" if policy == "complete" else "lost")
     stale.thaw()
     if policy == "complete":
-        await eventually(lambda: stale.events("LeaseLost", "RunStale"), why="it has heard that it is stale")
+        await eventually(lambda: stale.events("LeaseLost", "RunStale", key=key), why="it has heard that it is stale")
         assert fleet.runs(key) == 2
-        (done,) = await eventually(lambda: other.events("RunDone"))
+        (done,) = await eventually(lambda: other.events("RunDone", key=key))
         assert fleet.record(key)["worker"] == done["worker"]
-        assert not stale.events("RunDone")
+        assert not stale.events("RunDone", key=key)
     else:
+        ends = partial(stale.events, "RunDone", key=key)
         # That its lease has passed it may say before; until it is stopped it goes on.
         await eventually(
-            lambda: stale.events("RunDone") or [each for each in stale.events("LeaseLost") if each["is_cancelled"]],
+            lambda: ends() or [each for each in stale.events("LeaseLost", key=key) if each["is_cancelled"]],
             why="it has come to its end, or was stopped",
         )
         is_done = fleet.state(key) == "done"
-        assert is_done == bool(stale.events("RunDone"))
+        assert is_done == bool(ends())
         assert is_done == any(text.startswith("finished by") for text in fleet.past(key))
         assert is_done == (fleet.redis.zscore("ran:dead", key) is None)
         assert fleet.runs(key) == 1
