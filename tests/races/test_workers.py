@@ -13,7 +13,7 @@ from slotqueue.answers import Word
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from tests.fleet.fixtures import NewFleet
 from tests.fleet.hand import Hand
-from tests.fleet.orders import Arrow
+from tests.fleet.orders import Arrow, half_an_hour_away
 from tests.servers import Server
 from tests.waiting import eventually
 
@@ -87,11 +87,11 @@ async def test_a_worker_that_comes_back_after_its_lease_changes_nothing(policy: 
     Of a lost slot it may still say that the work is done, if it can before a heartbeat tells it to stop: nobody else
     has begun it.
     """
-    job = {"name": "mail", "every": 60, "task": "slow", "kwargs": {"seconds": 60}, "on_crash": policy}
+    job = {"name": "mail", **half_an_hour_away(), "task": "slow", "kwargs": {"seconds": 60}, "on_crash": policy}
     fleet = new_fleet(jobs=[], sweep_every=0.2)
     await fleet.are_ready(stale := fleet.worker("stale"), fleet.replica("replica", jobs=[job]))
     hand = Hand(fleet.url)
-    one = hand.job("mail", timedelta(minutes=1), task="slow", on_crash=policy, lease=1)
+    one = hand.job("mail", timedelta(hours=1), task="slow", on_crash=policy, lease=1)
     messages = hand.claim(one, hand.latest(one))
     hand.close()
     key = messages[0].slip.key
