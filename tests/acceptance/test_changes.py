@@ -17,6 +17,7 @@ from slotqueue.slots import from_ms, key_at
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.fleet import Fleet
 from tests.fleet.hand import Hand
+from tests.hours import hourly
 
 _WEEK_MS = 7 * 86_400_000
 
@@ -51,7 +52,7 @@ async def test_a_shortened_schedule_owes_none_of_the_slots_it_would_have_had(app
     """Case 44, csi-addons/kubernetes-csi-addons PR #374: over a hundred counted as missed."""
     fleet = new_fleet()
     old = apps.new()
-    old.add("report", Every(days=1))
+    old.add("report", hourly())
     await old.tick()
     await old.stop()
     new = apps.new()
@@ -70,14 +71,15 @@ async def test_a_shortened_schedule_owes_none_of_the_slots_it_would_have_had(app
 async def test_a_job_that_was_away_for_weeks_owes_nothing_when_it_returns(apps: Apps, new_fleet: NewFleet) -> None:
     """Case 41, celery/django-celery-beat#537: re-enabled on a Friday, it fired on that Friday. Catch-up window: 1 h."""
     fleet = new_fleet()
+    weekly = Cron(f"0 0 * * {datetime.fromtimestamp(fleet.now(), UTC) - timedelta(days=3):%w}")
     first = apps.new()
-    first.add("weekly", Cron("0 0 * * 0"), expires=3600)
+    first.add("weekly", weekly, expires=3600)
     first.add("other", Every(days=1))
     await first.tick()
     await first.stop()
     _weeks_pass(fleet, 3, away="weekly")
     second = apps.new()
-    second.add("weekly", Cron("0 0 * * 0"), expires=3600)
+    second.add("weekly", weekly, expires=3600)
     second.add("other", Every(days=1), lookback=0)
     counts = await second.tick()
     assert not fleet.keys("weekly")
@@ -105,15 +107,15 @@ def _weeks_pass(fleet: Fleet, weeks: int, *, away: str) -> None:
 async def test_a_downtime_of_all_is_caught_up_within_the_lookback(apps: Apps, new_fleet: NewFleet) -> None:
     """Case 41's counterpart: the job was there all the time, the replicas were not."""
     fleet = new_fleet()
-    first = apps.new()
-    first.add("hourly", Every(hours=1), lookback=2)
+    schedule, first = hourly(), apps.new()
+    first.add("hourly", schedule, lookback=2)
     await first.tick()
     await first.stop()
     (known,) = (text for job, text in fleet.redis.hgetall("ran:jobs").items() if job == "hourly")
     version, since, seen, at = known.split(":")
     fleet.redis.hset("ran:jobs", "hourly", f"{version}:{int(since) - _WEEK_MS}:{int(seen) - _WEEK_MS}:{at}")
     second = apps.new()
-    second.add("hourly", Every(hours=1), lookback=2)
+    second.add("hourly", schedule, lookback=2)
     counts = await second.tick()
     assert counts["won"] == 3, "the newest and two before it"
     (missed,) = apps.told(SlotsMissed)
@@ -210,7 +212,7 @@ async def test_slots_of_a_removed_job_are_not_revived(apps: Apps, new_fleet: New
         fleet.redis.hset(f"{key}:record", "claimed", int(fleet.now() - 3600) * 1000)
         fleet.let_deadline_pass(key)
     app = apps.new()
-    app.add("a", Every(hours=1), lookback=0)
+    app.add("a", hourly())
     await app.tick()
     counts = await app.sweep()
     assert counts["unknown"] == 3

@@ -13,7 +13,7 @@ from slotqueue.events import SlotTaken, SlotTakenOver
 from slotqueue.store.scripts import source_of
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.hand import Hand
-from tests.fleet.orders import half_an_hour_away
+from tests.hours import hourly_orders
 from tests.proxy import Proxy
 from tests.servers import Server
 from tests.waiting import eventually
@@ -54,7 +54,7 @@ async def test_a_second_attempt_runs_whatever_arq_keeps_of_the_first(new_fleet: 
     """Case 3, python-arq/arq#432, #417, #531: a kept result makes `enqueue_job` return None, and nothing runs."""
     functions = {f"mends {how}": ("mends", options) for how, options in _KEPT.items()}
     policy: dict[str, Any] = {"on_failure": "again", "max_attempts": 2}
-    jobs = [{"name": how, **half_an_hour_away(), "task": f"mends {how}", **policy} for how in _KEPT]
+    jobs = [{"name": how, **hourly_orders(), "task": f"mends {how}", **policy} for how in _KEPT]
     fleet = new_fleet(jobs=jobs, functions=functions, sweep_every=0.2)
     replica = fleet.replica("replica")
     await fleet.are_ready(fleet.worker(), replica)
@@ -142,7 +142,7 @@ async def test_a_killed_workers_slot_runs_once_more_within_lease_and_sweep(new_f
 
     Case 2, kagkarlsson/db-scheduler#365: a slow job, five sweeps long, is not taken for a dead one.
     """
-    job = {"name": "mail", **half_an_hour_away(), "task": "slow", "kwargs": {"seconds": 60}, "lease": 1}
+    job = {"name": "mail", **hourly_orders(), "task": "slow", "kwargs": {"seconds": 60}, "lease": 1}
     fleet = new_fleet(jobs=[job], sweep_every=0.3, worker={"job_timeout": 300})
     workers = [fleet.worker(name) for name in ("one", "other")]
     await fleet.are_ready(*workers, fleet.replica("replica"))

@@ -19,6 +19,7 @@ from slotqueue.messages import Accepted, Delivery, Message, Waiting
 from slotqueue.slots import from_ms, key_at
 from tests.fleet.fixtures import Apps, NewFleet
 from tests.fleet.fleet import Fleet
+from tests.hours import hourly
 from tests.servers import Server
 from tests.waiting import eventually
 
@@ -58,7 +59,7 @@ async def test_ticks_with_nothing_due_ask_once_a_second_at_most_whether_stored_j
     fleet = new_fleet(own_server.url)
     app = apps.new(own_server.url)
     for i in range(100):
-        app.add(f"job-{i}", Every(hours=1), task="quick")
+        app.add(f"job-{i}", hourly(), task="quick")
     app.add("mail", Every(seconds=1), task="quick")
     await app.tick()
     before, after = await _idle_second(fleet, app)

@@ -8,10 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from slotqueue import Every, Job, SlotQueue, sweeper
+from slotqueue import Job, SlotQueue, sweeper
 from slotqueue.answers import Offer
 from slotqueue.messages import Accepted, Delivery, Message, Refused, Waiting
 from slotqueue.slots import parse_key
+from tests.hours import hourly
 from tests.store.stage import HOUR, Stage
 
 MANY = 40
@@ -51,7 +52,7 @@ async def test_what_a_queue_refuses_together_it_is_given_in_pieces(
     monkeypatch.setattr(sweeper, "_BATCH", MANY)
     stage, queue = Stage(redis_url), SlowQueue()
     slots = SlotQueue(redis_url, enqueuer=queue)
-    slots.add("rollup", Every(hours=1), task="do_rollup", on_crash="complete")
+    slots.add("rollup", hourly(), task="do_rollup", on_crash="complete")
     job = stage.job(period=timedelta(hours=1))
     offers = [Offer(job, stage.slot(job)) for _ in range(MANY)]
     assert {verdict.word for verdict in stage.claim(*offers)} == {"won"}

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from slotqueue import ConfigurationError, Every, VersionConflict
+from slotqueue import ConfigurationError, VersionConflict
 from slotqueue.events import DataLost, JobsChanged, JobShadowed, JobUnusable, SlotClaimed
 from slotqueue.ops import Site, put, remove, stored
 from tests.fleet.fixtures import Apps, NewFleet
+from tests.hours import hourly
 from tests.waiting import eventually
 
 LEAD_S = 0.02
@@ -88,7 +89,7 @@ async def test_a_changed_job_runs_by_its_new_version_only(apps: Apps, new_fleet:
 async def test_a_job_in_code_goes_before_a_stored_one_until_it_leaves(apps: Apps, new_fleet: NewFleet) -> None:
     fleet = new_fleet()
     app = apps.new()
-    app.add("mail", Every(hours=1), task="from_code", lookback=0)
+    app.add("mail", hourly(), task="from_code")
     found = await app.ops.put("mail", "every 1s", task="stored")
     assert "which goes before it" in found.problem
     await app.tick()
@@ -101,7 +102,7 @@ async def test_a_job_in_code_goes_before_a_stored_one_until_it_leaves(apps: Apps
     await fleet.next_second()
     await app.tick()
     assert fleet.record(fleet.keys("mail")[-1])["task"] == "arq:stored"
-    app.add("mail", Every(hours=1), task="from_code", lookback=0)
+    app.add("mail", hourly(), task="from_code")
     assert len(apps.told(JobShadowed)) == 2
     with pytest.raises(ConfigurationError, match="no such job is stored"):
         await app.ops.remove("other")
@@ -154,7 +155,7 @@ async def test_stored_jobs_survive_a_loss_of_data_while_a_replica_lives(apps: Ap
 async def test_an_idle_replica_asks_each_second_and_a_half(apps: Apps, new_fleet: NewFleet) -> None:
     fleet = new_fleet()
     app = apps.new(sweep_every=600)
-    await app.ops.put("mail", "every 1 h")
+    await app.ops.put("mail", hourly())
     await app.start()
     await eventually(lambda: app.is_ready)
     fleet.redis.config_resetstat()

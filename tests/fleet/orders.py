@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Self
@@ -12,11 +11,6 @@ from typing import Any, Self
 VARIABLE = "SLOTQUEUE_TEST_ORDERS"
 GO = "go"
 """Redis key: once it is there, every slow function ends, and every enqueue that is held."""
-
-
-def half_an_hour_away() -> dict[str, int]:
-    """A schedule whose next slot no test lives to see: what it wants of such a job, it claims by hand."""
-    return {"every": 3600, "offset": int(time.time() + 1800) % 3600}
 
 
 class Arrow(StrEnum):

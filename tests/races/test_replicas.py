@@ -12,7 +12,7 @@ from slotqueue.slots import from_ms, key_at, parse_key
 from tests.fleet.fixtures import NewFleet
 from tests.fleet.fleet import Fleet
 from tests.fleet.hand import Hand
-from tests.fleet.orders import half_an_hour_away
+from tests.hours import hourly_orders
 from tests.waiting import eventually
 
 CLOCKS_OFF = (0, 600, -600, 180, -180)
@@ -208,7 +208,7 @@ async def test_five_sweeps_at_once_enqueue_each_overdue_slot_once(new_fleet: New
 
     All five find them overdue before the first one takes any over.
     """
-    fleet = new_fleet(jobs=[{"name": "rollup", **half_an_hour_away()}], sweep_every=0.1, sweep_ms=300)
+    fleet = new_fleet(jobs=[{"name": "rollup", **hourly_orders()}], sweep_every=0.1, sweep_ms=300)
     await fleet.replicas(5)
     fleet.redis.zadd("ran:tasks", {"arq:quick": 10**14})
     job = hand.job("rollup", timedelta(hours=1))

@@ -13,7 +13,8 @@ from slotqueue.answers import Word
 from slotqueue.enqueuers.arq import ArqEnqueuer
 from tests.fleet.fixtures import NewFleet
 from tests.fleet.hand import Hand
-from tests.fleet.orders import Arrow, half_an_hour_away
+from tests.fleet.orders import Arrow
+from tests.hours import hourly_orders
 from tests.servers import Server
 from tests.waiting import eventually
 
@@ -87,7 +88,7 @@ async def test_a_worker_that_comes_back_after_its_lease_changes_nothing(policy: 
     Of a lost slot it may still say that the work is done, if it can before a heartbeat tells it to stop: nobody else
     has begun it.
     """
-    job = {"name": "mail", **half_an_hour_away(), "task": "slow", "kwargs": {"seconds": 60}, "on_crash": policy}
+    job = {"name": "mail", **hourly_orders(), "task": "slow", "kwargs": {"seconds": 60}, "on_crash": policy}
     fleet = new_fleet(jobs=[], sweep_every=0.2)
     await fleet.are_ready(stale := fleet.worker("stale"), fleet.replica("replica", jobs=[job]))
     hand = Hand(fleet.url)
