@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 
 import pytest
 
 from slotqueue.slots import SlotState
 from tests.cli.conftest import Slotqueue, Start
+from tests.hours import hourly
 from tests.servers import Server
 from tests.store.stage import HOUR, Stage
 
 WriteApp = Callable[..., None]
-SCHEDULE = f"Every(hours=1, offset={(int(time.time()) + 1800) % 3600})"
-"""Half an hour away from any of its fire times: none of them comes while a test runs."""
-HOURLY = f'slots.add("ping", {SCHEDULE}, lookback=2)\n'
+HOURLY = f'slots.add("ping", {hourly()!r}, lookback=2)\n'
 
 
 def known_for(stage: Stage, job: str, ms: int) -> None:
@@ -49,7 +47,7 @@ def test_a_fresh_process_catches_up_what_the_registry_says_is_owed(
 
 
 def test_the_counts_are_said_in_words(write_app: WriteApp, slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
-    write_app(f'slots.add("ping", {SCHEDULE}, lookback=0)\n', redis_url)
+    write_app(f'slots.add("ping", {hourly()!r}, lookback=0)\n', redis_url)
     slotqueue("tick", "app:slots")
     known_for(stage, "ping", 2 * HOUR)
     result = slotqueue("tick", "app:slots")

@@ -13,11 +13,12 @@ from slotqueue.ops.operator import operator
 from slotqueue.protocols import Process
 from slotqueue.slots import from_ms
 from tests.cli.conftest import Slotqueue
+from tests.hours import hourly
 from tests.store.registering import hourly_job, register
 from tests.store.stage import EPOCH_VALUE, HOUR, Stage
 
 WriteApp = Callable[..., None]
-JOBS = 'slots.add("rollup", Every(hours=1))\nslots.add("weekly", Cron("0 0 * * 0"))\n'
+JOBS = f'slots.add("rollup", {hourly()!r})\nslots.add("weekly", Cron("0 0 * * 0"))\n'
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Start
-from tests.cli.test_passes import HOURLY, SCHEDULE, known_for
+from tests.cli.test_passes import HOURLY, known_for
+from tests.hours import hourly
 from tests.servers import Server
 from tests.store.stage import HOUR, Stage
 
@@ -56,7 +57,7 @@ for name in ("SIGALRM", "SIGHUP", "setitimer", "alarm"):
     delattr(signal, name)
 """
 HERE = f"""
-@slots.job({SCHEDULE}, name="ping", lookback=2)
+@slots.job({hourly()!r}, name="ping", lookback=2)
 async def ping():
     print("running", flush=True)
     await asyncio.sleep(60)
