@@ -38,6 +38,7 @@ from tests.soak.soak import Outcome, Plan, Soak
 @click.option("--kind", "kinds", multiple=True, help="Only faults made by these functions of tests/soak/faults.py.")
 @click.option("--replicas-to-ack", default=0, show_default=True, help="See SlotQueue.")
 @click.option("--every", "every_s", default=2.0, show_default=True, help="Seconds between faults, on average.")
+@click.option("--keep", is_flag=True, help="Leave ledger and logs where they are, whatever came of it.")
 def main(
     seed: int,
     minutes: float,
@@ -46,10 +47,11 @@ def main(
     kinds: tuple[str, ...],
     replicas_to_ack: int,
     every_s: float,
+    keep: bool,
 ) -> None:
     """Kill, freeze, cut, empty and mislead a service of three replicas and two workers, and check every promise.
 
-    The last line is a JSON object. Exit code 1 where a promise was not kept; the ledger and the logs stay then.
+    The last line is a JSON object. Exit code 1 where a promise was not kept; ledger and logs stay then.
     """
     folder = Path(tempfile.mkdtemp(prefix="slotqueue-soak-"))
     began = monotonic()
@@ -62,17 +64,20 @@ def main(
     plan = Plan(seed, minutes * 60, worker, broker, replicas_to_ack, kinds=kinds, every_s=every_s)
     with Soak(plan, folder, say) as soak:
         outcome = soak.run()
-    _report(outcome, folder)
+    _report(outcome, folder, keep=keep)
 
 
-def _report(outcome: Outcome, folder: Path) -> None:
+def _report(outcome: Outcome, folder: Path, *, keep: bool) -> None:
     for violation in outcome.violations:
         click.echo(str(violation))
     if outcome.violations:
-        click.echo(f"{len(outcome.violations)} promises were not kept; ledger and logs: {folder}")
+        click.echo(f"{len(outcome.violations)} promises were not kept")
+    else:
+        click.echo("every promise was kept")
+    if outcome.violations or keep:
+        click.echo(f"ledger and logs: {folder}")
     else:
         shutil.rmtree(folder)
-        click.echo("every promise was kept")
     click.echo(json.dumps({"violations": len(outcome.violations), **asdict(outcome.figures)}))
     sys.exit(bool(outcome.violations))
 
