@@ -37,6 +37,8 @@ BURST, LARGE = 2_000, 10_000
 _READY_WITHIN_S, _CAP_S = 300, 60
 _MOST_PATIENCE = 32
 _SETTLE_S = _BEFORE_S = _QUIET_S = 1.5
+_ACQUAINTED_S = 12
+"""A replica learns who else is there, and so its share of a burst, with its own sign of life, each 10 s."""
 _ENQUEUED = re.compile(r" INFO (ran:\S+) enqueued, number \d+$")
 
 
@@ -127,13 +129,15 @@ def second(replicas: int) -> Cost:
 
 
 def burst(replicas: int, jobs: int) -> Cost:
-    """So many jobs at one instant: from a second and a half before it until as long after the last is in the queue."""
+    """So many jobs at one instant: from a second and a half before it until as long after the last is in the queue.
+
+    By then all replicas know of each other.
+    """
     patience = 1
     while True:
+        ready_in = (5 + replicas * (0.7 + jobs / 10_000)) * patience
         try:
-            return _burst(
-                replicas, jobs, instant((5 + replicas * (0.7 + jobs / 10_000)) * patience, whole_minutes=False)
-            )
+            return _burst(replicas, jobs, instant(ready_in + _ACQUAINTED_S, whole_minutes=False))
         except NotReady:
             if patience >= _MOST_PATIENCE:
                 raise
@@ -147,7 +151,7 @@ def _burst(replicas: int, jobs: int, at: int) -> Cost:
             return bool(client.zcard("arq:queue") == jobs)
 
         running.start(replicas)
-        _wait_until_ready(running, time.monotonic() + at - time.time() - _BEFORE_S)
+        _wait_until_ready(running, time.monotonic() + at - time.time() - _BEFORE_S - _ACQUAINTED_S)
         running.wait(at - time.time() - _BEFORE_S)
         began = _now(running)
         running.wait(at - time.time())
