@@ -14,11 +14,13 @@ from slotqueue.slots import SlotState, from_ms
 from slotqueue.store.readings import PastEvent, Record, SlotKept
 from slotqueue.words import count, duration
 
-_ENDS_A_RUN = ("failed in ", "handed back by ", "finished by ", "rejected by ")
+_ENDS_WITHOUT_A_RUN = ("finished by ", "rejected by ")
+"""How the texts of `past.<i>` begin that tell what a worker made of a message whose run nothing began."""
+
 _RUN_BY = re.compile(
     r"(?:failed in|handed back by|the worker|(?:retried by \S+, was \w+ after )?the run by) (\S+?)(?:[,:]|\s|$)"
 )
-"""How the texts of `past.<i>` begin that come after a begin of the same millisecond."""
+"""How the texts of `past.<i>` begin that end a run, with its worker."""
 
 
 class Moment(NamedTuple):
@@ -31,21 +33,23 @@ class Moment(NamedTuple):
 class _Step(NamedTuple):
     at: int
     what: str
+    began: int = 0
 
 
 def timeline(kept: SlotKept, record: Record) -> tuple[Moment, ...]:
     """Tell what happened, oldest first; only what is known, never what may have been."""
-    steps = [_Step(event.at, event.text) for event in record.past]
+    steps = [_Step(event.at, event.text, event.began) for event in record.past]
+    numbers = record.numbers
+    due, late = _Step(numbers.fire, "due: its fire time"), numbers.claimed - numbers.fire
+    if numbers.claimed and late < 0:
+        _put(steps, due)  # the queue may have accepted the message before it as well
     _put_queued(steps, record)
     _put_begins(steps, record)
-    numbers = record.numbers
     if record.events > len(record.past):
         steps.insert(0, _Step(numbers.claimed, f"({count(record.events - len(record.past), 'older event')} not kept)"))
-    due, late = _Step(numbers.fire, "due: its fire time"), numbers.claimed - numbers.fire
     if not numbers.claimed:
         steps.insert(0, due)
     elif late < 0:
-        _put(steps, due)  # the queue may have accepted the message before it as well
         steps.insert(0, _Step(numbers.claimed, f"claimed by {record.by}, ahead of its time"))
     else:
         steps[:0] = (due, _Step(numbers.claimed, f"claimed by {record.by}, {duration(late)} after its fire time"))
@@ -82,12 +86,14 @@ def _run_by(text: str) -> str:
 
 
 def _put(steps: list[_Step], new: _Step) -> None:
-    place = sum(step.at < new.at or (step.at == new.at and not _ends_a_run(step)) for step in steps)
-    steps.insert(place, new)
+    """Put it behind all that is not later; of its own millisecond, before the end of a run that began in it as well."""
+    later = (i for i, step in enumerate(steps) if step.at > new.at or (step.at == new.at and _follows(step)))
+    steps.insert(next(later, len(steps)), new)
 
 
-def _ends_a_run(step: _Step) -> bool:
-    return step.what.startswith(_ENDS_A_RUN)
+def _follows(step: _Step) -> bool:
+    """Whether a message that was accepted, or a run that began, in the step's own millisecond came before it."""
+    return step.began == step.at or step.what.startswith(_ENDS_WITHOUT_A_RUN)
 
 
 def _end(kept: SlotKept, record: Record) -> str:

@@ -132,6 +132,7 @@ def test_a_done_slot_tells_its_whole_story_in_order(slotqueue: Slotqueue, stage:
 
 def test_a_take_over_and_a_second_run_are_told_in_order(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
     first = stage.running(stage.job(on_crash="complete"))
+    stage.pass_instant(int(stage.record(first.slip.key)["began"]))  # no lease passes within one ms
     slip = stage.enqueued_again(first.slip.key)
     stage.confirm(slip)
     second = stage.begin(slip, worker="w2")
@@ -150,13 +151,54 @@ def test_a_take_over_and_a_second_run_are_told_in_order(slotqueue: Slotqueue, st
     assert told(slotqueue, redis_url, slip.key)["enqueues"] == 2
 
 
-def test_a_fast_failure_stands_behind_its_begin(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
-    run = stage.running(stage.job(on_failure="again"))
-    stage.fail(run, "ValueError: no")
-    record = stage.record(run.slip.key)
-    stage.redis.hset(f"{run.slip.key}:record", "began", record["past.1"].split(",")[0])  # within one ms
-    story = happened(slotqueue, redis_url, run.slip.key)
-    assert story[-2:] == ["begun by the worker w1", "failed in w1, attempt 1 of 5: ValueError: no"]
+def test_what_one_millisecond_saw_is_told_in_order(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    first = stage.running(stage.job(on_crash="complete", on_failure="again"))
+    stage.pass_instant(int(stage.record(first.slip.key)["began"]))
+    slip = stage.enqueued_again(first.slip.key)
+    stage.confirm(slip)
+    second = stage.begin(slip, worker="w2")
+    assert isinstance(second, Run)
+    stage.fail(second, "ValueError: no")
+    record = stage.record(slip.key)
+    now = record["past.1"].split(",")[0]  # when the first run's lease was found to have passed
+    stage.redis.hset(
+        f"{slip.key}:record",
+        mapping={
+            "queued": now,
+            "began": now,
+            "past.2": f"{now} {record['past.2'].partition(' ')[2]}",
+            "past.3": f"{now},{now} {record['past.3'].partition(' ')[2]}",
+        },
+    )
+    assert happened(slotqueue, redis_url, slip.key)[2:] == [
+        "begun by the worker w1",
+        "the worker w1 fell silent, attempt 1",
+        "taken over by r2, was running",
+        "the queue accepted the message",
+        "begun by the worker w2",
+        "failed in w2, attempt 2 of 5: ValueError: no",
+    ]
+
+
+def test_a_slot_claimed_ahead_is_due_before_a_run_of_the_same_millisecond(
+    slotqueue: Slotqueue, stage: Stage, redis_url: str
+) -> None:
+    run = stage.running()
+    fire = stage.record(run.slip.key)["fire"]
+    stage.redis.hset(f"{run.slip.key}:record", mapping={"claimed": int(fire) - 15, "queued": fire, "began": fire})
+    assert [line.partition(" ")[0] for line in happened(slotqueue, redis_url, run.slip.key)] == [
+        "claimed",
+        "due:",
+        "the",
+        "begun",
+    ]
+
+
+def test_a_message_was_accepted_before_a_worker_rejected_it(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
+    slip = stage.queued(stage.job(on_failure="again"))
+    stage.reject(slip.key, slip.n)
+    stage.redis.hset(f"{slip.key}:record", "queued", stage.record(slip.key)["past.1"].split(" ")[0])  # within one ms
+    assert happened(slotqueue, redis_url, slip.key)[-2].startswith("the queue accepted")
 
 
 def test_every_run_tells_when_it_began(slotqueue: Slotqueue, stage: Stage, redis_url: str) -> None:
