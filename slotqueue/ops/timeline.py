@@ -38,7 +38,9 @@ class _Step(NamedTuple):
 
 def timeline(kept: SlotKept, record: Record) -> tuple[Moment, ...]:
     """Tell what happened, oldest first; only what is known, never what may have been."""
-    steps = [_Step(event.at, event.text, event.began) for event in record.past]
+    gone = discarded(record)
+    past = record.past[:-1] if gone else record.past
+    steps = [_Step(event.at, event.text, event.began) for event in past]
     numbers = record.numbers
     due, late = _Step(numbers.fire, "due: its fire time"), numbers.claimed - numbers.fire
     if numbers.claimed and late < 0:
@@ -54,8 +56,9 @@ def timeline(kept: SlotKept, record: Record) -> tuple[Moment, ...]:
     else:
         steps[:0] = (due, _Step(numbers.claimed, f"claimed by {record.by}, {duration(late)} after its fire time"))
     if numbers.ended and not record.state.is_open:
-        place = len(steps) - (1 if discarded(record) else 0)
-        steps.insert(place, _Step(numbers.ended, _end(kept, record)))
+        steps.append(_Step(numbers.ended, _end(kept, record)))
+    if gone:
+        steps.append(_Step(gone.at, gone.text))
     return tuple(Moment(from_ms(step.at), step.what) for step in steps)
 
 
