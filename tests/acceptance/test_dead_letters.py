@@ -95,6 +95,7 @@ async def test_a_letter_whose_replica_died_is_told_by_another_one_with_all_it_sa
 
 async def test_old_letters_and_letters_about_letters_are_not_told(redis_url: str, stage: Stage) -> None:
     stage.in_state(SlotState.DEAD)
+    stage.pass_instant(stage.now())
     queue = Queue()
     slots = application(redis_url, queue)
     await slots.sweep()
